@@ -1,0 +1,3 @@
+"""manylabel recognises everything in an image at once."""
+
+__version__ = "0.1.0"
