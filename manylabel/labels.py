@@ -57,6 +57,9 @@ class LabelSpace:
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and label_key(name) in self._positions
+
     @cached_property
     def _positions(self) -> dict[str, int]:
         return {label_key(name): i for i, name in enumerate(self.names)}

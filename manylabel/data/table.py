@@ -1,0 +1,69 @@
+"""The one internal form of every data set: image keys, a tri-state label matrix, splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from manylabel.data.source import ImageSource
+from manylabel.error import DataError
+from manylabel.labels import UNKNOWN, LabelSpace
+from manylabel.suggest import closest
+
+SPLITS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "dev": "val"}
+SPLITS |= {"test": "test", "testing": "test"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Images with labels. Rows of `keys`, `matrix` and `split` belong together."""
+
+    name: str
+    source: ImageSource
+    keys: np.ndarray  # [n] of str
+    labels: LabelSpace
+    matrix: np.ndarray  # [n, L] int8: present, absent, unknown
+    split: np.ndarray | None = None  # [n] of 'train', 'val', 'test'; None = the data does not say
+    notes: tuple[str, ...] = ()  # what the reader guessed or found odd, for the user to see
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def rows(self, split: str) -> np.ndarray:
+        """Row numbers of one split."""
+        if self.split is None:
+            raise DataError(f"{self.name} has no split column, so there is no part {split!r} in it")
+        names = sorted(set(self.split.tolist()))
+        if split not in names:
+            raise DataError(f"{self.name} has no images in split {split!r}{closest(split, names)}")
+        return np.flatnonzero(self.split == split)
+
+    def subset(self, rows: np.ndarray) -> Table:
+        return replace(
+            self,
+            keys=self.keys[rows],
+            matrix=self.matrix[rows],
+            split=None if self.split is None else self.split[rows],
+        )
+
+    def with_labels(self, labels: LabelSpace) -> Table:
+        """The same images with another model's labels: its order, and unknown where this data never says."""
+        matrix = np.full((len(self), len(labels)), UNKNOWN, np.int8)
+        shared = [(i, self.labels.index(name)) for i, name in enumerate(labels) if name in self.labels]
+        if not shared:
+            raise DataError(f"{self.name} and the model have no label in common")
+        for ours, theirs in shared:
+            matrix[:, ours] = self.matrix[:, theirs]
+        missing = [name for name in labels if name not in self.labels]
+        extra = [name for name in self.labels if name not in labels]
+        notes = list(self.notes)
+        if missing:
+            notes.append(f"{len(missing)} labels of the model are not in this data and are not judged: {_some(missing)}")
+        if extra:
+            notes.append(f"{len(extra)} labels of this data are unknown to the model and are left out: {_some(extra)}")
+        return replace(self, labels=labels, matrix=matrix, notes=tuple(notes))
+
+
+def _some(names: list[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
