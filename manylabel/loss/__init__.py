@@ -1,0 +1,9 @@
+"""Losses: logits, targets and what is known of them to one number. See `base.Loss` for the contract."""
+
+from manylabel.loss.asymmetric import AsymmetricLoss
+from manylabel.loss.base import LOSSES, Loss, LossOptions
+from manylabel.loss.bce import BCELoss
+from manylabel.loss.focal import FocalLoss
+from manylabel.loss.soft_margin import SoftMarginLoss
+
+__all__ = ["LOSSES", "AsymmetricLoss", "BCELoss", "FocalLoss", "Loss", "LossOptions", "SoftMarginLoss"]

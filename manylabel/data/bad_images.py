@@ -1,0 +1,51 @@
+"""Images that could not be read: each listed once with its reason, and a stop when there are too many."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+from manylabel.atomic import write_text
+from manylabel.error import DataError
+from manylabel.spreadsheet import safe_cell
+
+FILE_NAME = "bad_images.csv"
+
+
+class BadImages:
+    """Collects reasons by image key. An unreadable image is dropped; it is never replaced by another one."""
+
+    def __init__(self, total: int, max_share: float, out: Path | None = None) -> None:
+        self.total = total
+        self.max_share = max_share
+        self.out = out
+        self.reasons: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self.reasons)
+
+    def add(self, found: Iterable[tuple[str, str]]) -> None:
+        """Note (key, reason) pairs; raises DataError when the share of bad images passes the limit."""
+        before = len(self)
+        for key, reason in found:
+            self.reasons.setdefault(key, reason)
+        if len(self) == before:
+            return
+        if self.out:
+            self.write(self.out)
+        if len(self) > self.max_share * self.total:
+            key, reason = next(iter(self.reasons.items()))
+            where = f"; all are listed in {self.out}" if self.out else ""
+            raise DataError(
+                f"{len(self)} of {self.total} images cannot be read, over the limit of {self.max_share:.1%} "
+                f"(first: {key}: {reason}){where}. Mend them, or allow more with --set data.max_bad_share=0.1"
+            )
+
+    def write(self, path: Path) -> None:
+        text = io.StringIO()
+        rows = csv.writer(text, lineterminator="\n")
+        rows.writerow(["file_name", "reason"])
+        rows.writerows((safe_cell(key), safe_cell(reason)) for key, reason in self.reasons.items())
+        write_text(path, text.getvalue())

@@ -1,0 +1,292 @@
+"""Bytes to pixels, and nowhere else: an upright RGB image, or a DecodeError that says why not.
+
+Pixels as stored: colour profiles are not applied, CMYK is converted by formula. Transparent parts become white.
+Of an animation or a multi-page file the first picture is read.
+Grey values of more than 8 bits are scaled, never clipped: see `_eight_bit`.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import stat
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from PIL import ExifTags, Image, ImageFile, JpegImagePlugin
+
+from manylabel.error import DecodeError
+
+Source = str | os.PathLike[str] | bytes | BinaryIO
+
+FORMATS = {  # what we read, and how it is called in a sentence; none of these starts another program
+    "JPEG": "JPEG",
+    "PNG": "PNG",
+    "WEBP": "WebP",
+    "GIF": "GIF",
+    "BMP": "BMP",
+    "TIFF": "TIFF",
+    "PPM": "PPM",
+    "JPEG2000": "JPEG 2000",
+    "AVIF": "AVIF",
+}
+NOT_IMAGES = (  # how files begin that are often found where an image was expected
+    (rb"\s*<(!doctype html|html|head|body)", "it starts like an HTML page"),
+    (rb"\s*<(\?xml|svg)", "it starts like SVG or XML"),
+    (rb"\s*[{\[]", "it starts like JSON"),
+    (rb"version https://git-lfs", "it is a Git LFS pointer; run git lfs pull"),
+    (rb"%PDF", "it is a PDF"),
+    (rb"%!PS", "it is PostScript"),
+    (rb"PK\x03\x04", "it is a ZIP archive"),
+    (rb"\x1f\x8b", "it is compressed with gzip"),
+    (rb"....ftyp(hei|hev)", "it is HEIC; convert it to JPEG"),
+    (rb"....ftyp", "it starts like a video"),
+    (rb"\x00+$", "it starts with zeros"),
+)
+PYTHON_DECODERS = {"ppm", "ppm_plain", "bmp_rle"}  # Pillow decodes these in Python, at about 2 s a megapixel
+HEADER_READS = 100_000  # Pillow seeks a header byte by byte; more than this is a large damaged file, not a header
+MOST_SCANS = 100  # a progressive JPEG has about ten; each costs a pass over the image but takes only a few bytes
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+Image.init()  # once, here: otherwise Pillow loads its readers at the first image, perhaps in several threads
+READERS = {name: Image.OPEN[name] for name in FORMATS if name in Image.OPEN}
+# Not Pillow's JPEG factory: it looks for further pictures (MPO) and fails when only their index is damaged.
+READERS["JPEG"] = (JpegImagePlugin.JpegImageFile, READERS["JPEG"][1])
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    """What the header says; width and height are those of the upright image."""
+
+    width: int
+    height: int
+    format: str
+    mode: str
+
+
+def decode(source: Source, *, at_least: int | None = None, max_megapixels: float = 50.0) -> Image.Image:
+    """An upright RGB image from a path, bytes or a binary stream (read from its start, left open).
+
+    With `at_least`, a JPEG may come 2, 4 or 8 times smaller, but its short side is never made smaller than that.
+    """
+    with _opened(source, max_megapixels) as image:
+        turn = TURNS.get(_orientation(image))
+        if image.format == "JPEG":
+            _refuse_many_scans(image)
+            if at_least:
+                image.draft(None, (at_least, at_least))
+        image.load()
+        rgb = _to_rgb(image)
+        if turn is not None:
+            rgb = rgb.transpose(turn)
+        rgb.info.clear()  # an orientation left behind would be applied twice by the next reader
+        return rgb
+
+
+def describe(source: Source, *, max_megapixels: float = 50.0) -> ImageFacts:
+    """Size and kind of an image, without decoding its pixels; refuses what decode refuses by its header."""
+    with _opened(source, max_megapixels) as image:
+        width, height = image.size[::-1] if _orientation(image) >= 5 else image.size
+        return ImageFacts(width, height, image.format or "", image.mode)
+
+
+@contextmanager
+def _opened(source: Source, limit: float) -> Iterator[ImageFile.ImageFile]:
+    """The image with its header read; every failure, also in the caller's block, leaves as a DecodeError."""
+    name = None
+    try:
+        with _stream(source) as stream:
+            name = _format_of(stream.read(64))
+            yield _open_as(name, stream, limit)
+    except DecodeError:
+        raise
+    except Exception as error:  # whatever a hostile file provokes, MemoryError included
+        raise DecodeError(_reason(error, FORMATS[name] if name else "file", limit)) from error
+
+
+@contextmanager
+def _stream(source: Source) -> Iterator[BinaryIO]:
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        yield io.BytesIO(source)
+    elif isinstance(source, (str, os.PathLike)):
+        kind = os.stat(source).st_mode
+        if stat.S_ISDIR(kind):
+            raise DecodeError("is a folder")
+        if not stat.S_ISREG(kind):  # opening a pipe would wait for ever
+            raise DecodeError("not a regular file")
+        with open(source, "rb") as file:
+            yield file
+    else:
+        stream = source if source.seekable() else io.BytesIO(source.read())
+        stream.seek(0)
+        yield stream
+
+
+def _format_of(head: bytes) -> str:
+    """The format these first bytes announce; the file's name plays no part."""
+    if not head:
+        raise DecodeError("empty file (0 bytes)")
+    for name, (_, accept) in READERS.items():
+        answer = accept(head[:16]) if accept else False
+        if isinstance(answer, str):
+            raise DecodeError(f"{FORMATS[name]} image, which the installed Pillow was built without")
+        if answer:
+            return name
+    for start, meaning in NOT_IMAGES:
+        if re.match(start, head, re.IGNORECASE | re.DOTALL):
+            raise DecodeError(f"not an image ({meaning})")
+    raise DecodeError("not an image of a format that can be read")
+
+
+class _Patience:
+    """A stream that ends the search for a header after HEADER_READS reads."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream = stream
+        self.left: float = HEADER_READS
+
+    def read(self, size: int = -1) -> bytes:
+        self.left -= 1
+        if self.left < 0:
+            raise DecodeError("damaged file (no end of the image header found)")
+        return self.stream.read(size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def _open_as(name: str, stream: BinaryIO, limit: float) -> ImageFile.ImageFile:
+    """What Image.open does, without its own size check: that one warns, and cannot be silenced for one thread only."""
+    patient = _Patience(stream)
+    file = cast(BinaryIO, patient)
+    file.seek(0)
+    if name == "GIF":  # Pillow would allocate a frame while it reads the header
+        _refuse_large(_gif_size(file), limit)
+        file.seek(0)
+    image = READERS[name][0](file, "")
+    _refuse_large(image.size, limit)
+    if name == "TIFF":  # tiles are decoded whole, also when they are larger than the image
+        tags = image.tag_v2  # type: ignore[attr-defined]
+        _refuse_large((int(tags.get(322, 1)), int(tags.get(323, 1))), limit)
+    slow = PYTHON_DECODERS.intersection(tile[0] for tile in image.tile)
+    if slow and math.prod(image.size) > 1e6:
+        raise DecodeError(f"{FORMATS[name]} of a kind that is too slow to read above 1 megapixel; convert it to PNG")
+    patient.left = math.inf
+    return image
+
+
+def _refuse_large(size: tuple[int, int], limit: float) -> None:
+    megapixels = math.prod(size) / 1e6
+    if megapixels > limit:
+        raise DecodeError(f"{megapixels:.1f} megapixels, over the limit of {limit:g}")
+
+
+def _gif_size(file: BinaryIO) -> tuple[int, int]:
+    """The canvas, or the first frame where that reaches beyond it."""
+    width, height, flags = struct.unpack("<6xHHB2x", file.read(13))
+    file.seek(3 << (flags & 7) + 1 if flags & 128 else 0, os.SEEK_CUR)
+    while (kind := file.read(1)) != b",":
+        if kind in (b"", b";"):
+            raise EOFError
+        if kind == b"!":  # an extension: its label, then blocks up to an empty one
+            file.read(1)
+            while length := ord(file.read(1)):
+                file.seek(length, os.SEEK_CUR)
+    left, top, across, down = struct.unpack("<4H", file.read(8))
+    return max(width, left + across), max(height, top + down)
+
+
+def _refuse_many_scans(image: ImageFile.ImageFile) -> None:
+    """A JPEG of 200 kB can ask for thousands of passes over 50 megapixels."""
+    file = cast(BinaryIO, image.fp)
+    position = file.tell()  # behind the header of the first scan
+    file.seek(0)
+    data = file.read()
+    file.seek(position)
+    if data.count(b"\xff\xda") <= MOST_SCANS:  # nearly always; the rest may be a video behind the image
+        return
+    scans = 1
+    marker = re.compile(rb"\xff[\xc0-\xcf\xd8-\xfe]")  # those that are followed by a length
+    while (match := marker.search(data, position)) and match[0] != b"\xff\xd9":
+        scans += match[0] == b"\xff\xda"
+        position = match.end() + int.from_bytes(data[match.end() : match.end() + 2])
+    if scans > MOST_SCANS:
+        raise DecodeError(f"JPEG with {scans} scans, over the limit of {MOST_SCANS}")
+
+
+def _orientation(image: ImageFile.ImageFile) -> int:
+    """1 to 8 from EXIF or XMP; 1 when it is missing or damaged."""
+    if image.format == "TIFF":  # Pillow turns these itself
+        return 1
+    try:
+        # Not image.getexif(): for PNG that decodes the pixels first, in search of EXIF behind them.
+        value = Image.Image.getexif(image).get(ExifTags.Base.Orientation)
+    except Exception:  # EXIF is a small file of its own and can be damaged in as many ways; the pixels are what counts
+        return 1
+    return value if isinstance(value, int) and value in TURNS else 1
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode == "F" or image.mode.startswith("I"):
+        values = np.asarray(image)  # [H, W]
+        grey = _eight_bit(values)
+        transparent = image.info.get("transparency")
+        if isinstance(transparent, int):
+            grey[values == transparent] = 255
+        return Image.fromarray(grey).convert("RGB")
+    if image.has_transparency_data:
+        rgba = image.convert("RGBA")
+        white = Image.new("RGB", image.size, "white")
+        white.paste(rgba, mask=rgba.getchannel("A"))
+        return white
+    return image.convert("RGB")
+
+
+def _eight_bit(values: np.ndarray) -> np.ndarray:
+    """Grey values of any type as uint8.
+
+    The scale is fixed where the range tells what white is, so that a dark photo stays dark: integers up to 65535 keep
+    their high byte, as 16-bit colours do; numbers with a fraction up to 1, 255 or 65535 are scaled from that.
+    Any other range, such as a height map, is stretched so that its smallest value is black and its largest white.
+    """
+    if values.dtype.kind == "f":
+        values = np.where(np.isfinite(values), values, 0).astype(np.float64)
+    low, high = float(values.min()), float(values.max())
+    tops = (1.0, 255.0, 65535.0) if values.dtype.kind == "f" else (65535.0,)
+    white = next((top for top in tops if low >= 0 and high <= top), None)
+    if white is None:
+        values, white = values.astype(np.float64) - low, high - low or 1.0
+    if values.dtype.kind != "f":
+        return (values >> 8).astype(np.uint8)
+    return np.rint(values * (255.0 / white)).astype(np.uint8)
+
+
+def _reason(error: Exception, name: str, limit: float) -> str:
+    """A few words for a person, without the path: the caller knows it."""
+    if isinstance(error, OSError) and error.strerror:
+        known = {FileNotFoundError: "file not found", NotADirectoryError: "file not found"}
+        return known.get(type(error), error.strerror.lower())
+    if isinstance(error, MemoryError):
+        return f"{name} that needs more memory than is free"
+    if isinstance(error, (Image.DecompressionBombError, Image.DecompressionBombWarning)):
+        return f"over the limit of {limit:g} megapixels"
+    text = " ".join(str(error).split())
+    if isinstance(error, (EOFError, struct.error)) or re.search("truncated|not enough", text, re.IGNORECASE):
+        return f"truncated {name}"
+    if re.search("decoder|data stream|parsing failed|missing dimensions", text, re.IGNORECASE):  # means little to a person
+        return f"damaged or truncated {name}"
+    return f"damaged {name} ({text[:80]})" if text else f"damaged {name}"

@@ -1,0 +1,34 @@
+"""Global average pooling and one linear layer: the reference every other head is measured against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from manylabel.config import option
+from manylabel.features import FINAL, Features
+from manylabel.head.base import HEADS, Head
+
+
+@HEADS.register("linear")
+class Linear(Head):
+    """l = W z + b with z the spatial mean of the last stage (ML-Decoder, section 2.1)."""
+
+    pooled = True
+
+    @dataclass(frozen=True)
+    class Options:
+        dropout: float = option(0.0, "dropout on the pooled feature")
+
+    def __init__(self, options: Options, *, channels: Mapping[str, int], num_labels: int) -> None:
+        super().__init__(options, channels=channels, num_labels=num_labels)
+        self.dropout = nn.Dropout(options.dropout)
+        self.classifier = nn.Linear(channels[FINAL], num_labels)
+        nn.init.normal_(self.classifier.weight, std=0.01)
+        nn.init.zeros_(self.classifier.bias)
+
+    def forward(self, features: Features) -> Tensor:
+        z = features.final.mean(dim=(2, 3))  # [B, C]
+        return self.classifier(self.dropout(z))  # [B, N]

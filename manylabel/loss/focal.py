@@ -1,0 +1,42 @@
+"""Focal loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from manylabel.config import option
+from manylabel.loss.base import LOSSES, Loss, LossOptions, focus
+from manylabel.loss.require import require
+
+
+@LOSSES.register("focal")
+class FocalLoss(Loss):
+    """Focal loss: −[α y (1−p)^γ log p + (1−α)(1−y) p^γ log(1−p)], p = σ(x); easy entries count less."""
+
+    @dataclass(frozen=True)
+    class Options(LossOptions):
+        gamma: float = option(2.0, "focusing exponent γ; 0 = binary cross entropy")
+        alpha: float | None = option(None, "weight α of present labels, 1−α of absent ones; none = 1 for both")
+
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            require(0 <= self.gamma < math.inf, "gamma", self.gamma, "0 or more")
+            require(self.alpha is None or 0 < self.alpha < 1, "alpha", self.alpha, "none, or between 0 and 1")
+
+    options: Options
+
+    @property
+    def absent_gamma(self) -> float:
+        return self.options.gamma
+
+    def present(self, x: Tensor) -> Tensor:
+        alpha = 1.0 if self.options.alpha is None else self.options.alpha
+        return -alpha * focus(logsigmoid(-x), self.options.gamma) * logsigmoid(x)
+
+    def absent(self, x: Tensor, gamma: float | Tensor) -> Tensor:
+        balance = 1.0 if self.options.alpha is None else 1 - self.options.alpha
+        return -balance * focus(logsigmoid(x), gamma) * logsigmoid(-x)

@@ -1,0 +1,120 @@
+"""What a details file may hold: curves, calibration, co-occurrence, training, mistakes; scores and shares are 0..1."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from manylabel.report.value import items, mapping, need, number, shares, text, wrong
+
+MOST_COOCCURRENCE = 40  # more names are not readable in one picture
+
+# Anything else (an address, an SVG with scripts) would make the page load or run something.
+THUMBNAIL = re.compile(r"data:image/(?:jpeg|png|webp|gif);base64,[A-Za-z0-9+/]+={0,2}")
+
+
+def clean_details(details: Any, labels: int) -> dict[str, Any]:
+    """The details with every section present; a section that was not given is empty or None."""
+    where = "details"
+    given = mapping(details, where)
+    return {
+        "curves": _curves(given.get("curves") or [], f"{where}.curves", labels),
+        "calibration": _calibration(given.get("calibration"), f"{where}.calibration"),
+        "cooccurrence": _cooccurrence(given.get("cooccurrence"), f"{where}.cooccurrence"),
+        "history": _history(given.get("history") or [], f"{where}.history"),
+        "mistakes": [
+            _mistake(mistake, f"{where}.mistakes[{i}]")
+            for i, mistake in enumerate(items(given.get("mistakes") or [], f"{where}.mistakes"))
+        ],
+    }
+
+
+def _curves(value: Any, where: str, labels: int) -> list[list[tuple[float, float]] | None]:
+    """Per label its points (recall, precision), or None."""
+    rows = items(value, where)
+    if rows and len(rows) != labels:
+        raise wrong(where, f"has {len(rows)} entries for {labels} labels")
+    curves: list[list[tuple[float, float]] | None] = []
+    for i, row in enumerate(rows):
+        if row is None:
+            curves.append(None)
+            continue
+        given, place = mapping(row, f"{where}[{i}]"), f"{where}[{i}]"
+        precision = shares(need(given, "precision", place), f"{place}.precision")
+        recall = shares(need(given, "recall", place), f"{place}.recall")
+        if len(precision) != len(recall):
+            raise wrong(place, f"has {len(precision)} precisions but {len(recall)} recalls")
+        points = [(r, p) for r, p in zip(recall, precision, strict=True) if r is not None and p is not None]
+        curves.append(points or None)
+    return curves
+
+
+def _calibration(value: Any, where: str) -> dict[str, list[float | None]] | None:
+    if not value:
+        return None
+    given = mapping(value, where)
+    clean = {key: shares(need(given, key, where), f"{where}.{key}") for key in ("edges", "score", "observed")}
+    clean["count"] = [number(n, f"{where}.count") for n in items(need(given, "count", where), f"{where}.count")]
+    bins = len(clean["count"])
+    if [len(clean[key]) for key in ("edges", "score", "observed")] != [bins + 1, bins, bins]:
+        raise wrong(where, f"needs {bins + 1} edges, {bins} scores and {bins} observed shares for its {bins} counts")
+    if None in clean["edges"]:
+        raise wrong(f"{where}.edges", "holds an undefined edge")
+    return clean if any(clean["count"]) else None
+
+
+def _cooccurrence(value: Any, where: str) -> dict[str, Any] | None:
+    if not value:
+        return None
+    given = mapping(value, where)
+    names = [text(name, f"{where}.names") for name in items(need(given, "names", where), f"{where}.names")]
+    rows = items(need(given, "counts", where), f"{where}.counts")
+    counts = [[number(n, f"{where}.counts") or 0.0 for n in items(row, f"{where}.counts")] for row in rows]
+    if len(counts) != len(names) or any(len(row) != len(names) for row in counts):
+        raise wrong(f"{where}.counts", f"must be {len(names)} rows of {len(names)} numbers, one for each name")
+    most = sorted(range(len(names)), key=lambda i: -counts[i][i])[:MOST_COOCCURRENCE]
+    kept = sorted(most)  # the given order stays
+    cut = [[counts[row][column] for column in kept] for row in kept]
+    return {"names": [names[i] for i in kept], "counts": cut} if kept else None
+
+
+def _history(value: Any, where: str) -> list[dict[str, float | None]]:
+    history = []
+    for i, row in enumerate(items(value, where)):
+        given, place = mapping(row, f"{where}[{i}]"), f"{where}[{i}]"
+        need(given, "epoch", place)
+        point = {key: number(given.get(key), f"{place}.{key}") for key in ("epoch", "mAP", "rate", "seconds")}
+        point["loss"] = number(given.get("loss"), f"{place}.loss", low=-math.inf)
+        history.append(point)
+    return [point for point in history if point["epoch"] is not None]
+
+
+def _mistake(value: Any, where: str) -> dict[str, Any]:
+    given = mapping(value, where)
+    kind = need(given, "kind", where)
+    if kind not in ("missed", "false alarm"):
+        raise wrong(f"{where}.kind", f"is {kind!r:.40}; it must be 'missed' or 'false alarm'")
+    picture = given.get("thumbnail")
+    known = isinstance(picture, str) and THUMBNAIL.fullmatch(picture)
+    score = number(need(given, "score", where), f"{where}.score", high=1.0)
+    if score is None:
+        raise wrong(f"{where}.score", "is undefined")
+    return {
+        "file": text(need(given, "file", where), f"{where}.file"),
+        "thumbnail": picture if known else None,
+        "kind": kind,
+        "label": text(need(given, "label", where), f"{where}.label"),
+        "score": score,
+        "present": [text(name, f"{where}.present") for name in items(given.get("present") or [], f"{where}.present")],
+        "top": [_guess(guess, f"{where}.top") for guess in items(given.get("top") or [], f"{where}.top")],
+    }
+
+
+def _guess(value: Any, where: str) -> dict[str, Any]:
+    given = mapping(value, where)
+    return {
+        "label": text(need(given, "label", where), f"{where}.label"),
+        "score": number(need(given, "score", where), f"{where}.score", high=1.0) or 0.0,
+        "present": given.get("present") if isinstance(given.get("present"), bool) else None,
+    }

@@ -1,0 +1,151 @@
+"""Results → one HTML file that needs nothing else: no network, no server, no other file."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from manylabel.atomic import write_text
+from manylabel.error import DataError
+from manylabel.report import curve, wording
+from manylabel.report.detail import clean_details
+from manylabel.report.schema import LABEL_NEEDED, LABEL_OPTIONAL, clean_results
+
+FOLDER = Path(__file__).parent
+# Each script uses only those before it.
+SCRIPTS = (
+    "element",
+    "chart",
+    "curve",
+    "table",
+    "spread",
+    "calibration",
+    "cooccurrence",
+    "history",
+    "mistakes",
+    "start",
+)
+
+
+def write_report(results: dict[str, Any], details: dict[str, Any], out: Path) -> Path:
+    """The page for these results in the file `out`; `details` may be empty, its sections are then left out."""
+    checked = clean_results(results)
+    page = render(checked, clean_details(details, len(checked["labels"])))
+    write_text(Path(out), page)
+    return Path(out)
+
+
+def report_from_files(folder: Path, out: Path | None = None) -> Path:
+    """The page for folder/results.json (and folder/details.json if it is there), by default as folder/report.html."""
+    folder = Path(folder)
+    results = _read(folder / "results.json")
+    path = folder / "details.json"
+    details = _read(path) if path.exists() else {}
+    try:
+        return write_report(results, details, Path(out) if out else folder / "report.html")
+    except DataError as error:
+        raise DataError(f"{folder}: {error}") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DataError(f"there is no {path}; evaluate a model first, that writes it") from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
+        raise DataError(f"{path} is not valid JSON ({error}); evaluate the model again to write it anew") from error
+    if not isinstance(values, dict):
+        raise DataError(f"{path} must hold a JSON object; evaluate the model again to write it anew")
+    return values
+
+
+def render(results: dict[str, Any], details: dict[str, Any]) -> str:
+    """The page's text, from checked results and details."""
+    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    for name in ("percent", "share", "count", "compact", "date"):
+        environment.filters[name] = getattr(wording, name)
+    style = (FOLDER / "style.css").read_text(encoding="utf-8")
+    script = _script()
+    return environment.get_template("template.html.j2").render(
+        **results,
+        details=details,
+        sections=sections(results, details),
+        titles=wording.TITLES,
+        meaning={**wording.DEFINITIONS, **results["definitions"]},
+        freeze=wording.FREEZE,
+        style=Markup(style),
+        script=Markup(script),
+        payload=Markup(embed(payload(results, details))),
+        policy=policy(script, style),
+    )
+
+
+def _script() -> str:
+    parts = [(FOLDER / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
+
+
+def sections(results: dict[str, Any], details: dict[str, Any]) -> dict[str, str]:
+    """Anchor → title of the parts of the page that there is something to show for, in order."""
+    spread = any(label["ap"] is not None and label["support"] for label in results["labels"])
+    present = {
+        "labels": ("Labels", True),
+        "curves": ("Curves", any(details["curves"])),
+        "spread": ("Support", spread),
+        "calibration": ("Calibration", bool(details["calibration"])),
+        "history": ("Training", bool(details["history"])),
+        "cooccurrence": ("Together", bool(details["cooccurrence"])),
+        "mistakes": ("Mistakes", bool(details["mistakes"])),
+    }
+    return {anchor: title for anchor, (title, shown) in present.items() if shown}
+
+
+def payload(results: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
+    """What the scripts draw from. Labels go column by column: with thousands of them that is half the size."""
+    labels, curves = results["labels"], details["curves"]
+    columns: dict[str, list[Any]] = {"name": [label["name"] for label in labels]}
+    for key in LABEL_NEEDED + LABEL_OPTIONAL:
+        columns[key] = [_short(label[key]) for label in labels]
+    return {
+        "labels": columns,
+        "mAP": _short(results["mAP"]),
+        "images": results["data"]["images"],
+        "curves": [points and curve.pack(points) for points in curves] if any(curves) else None,
+        "mean": curve.pack(curve.mean(curves)) if any(curves) else None,
+        "calibration": details["calibration"],
+        "cooccurrence": details["cooccurrence"],
+        "history": details["history"],
+    }
+
+
+def _short(value: float | None) -> float | int | None:
+    if value is None:
+        return None
+    return int(value) if value == int(value) else round(value, 4)
+
+
+def embed(values: dict[str, Any]) -> str:
+    """JSON that can stand inside a script element: nothing in it can end the element or start another."""
+    text = json.dumps(values, separators=(",", ":"), allow_nan=False)  # ASCII, so U+2028 and U+2029 are escaped too
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def policy(script: str, style: str) -> str:
+    """A content policy under which only our own script and style run, and nothing is ever fetched."""
+
+    def digest(text: str) -> str:
+        return f"'sha256-{b64encode(sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
+
+    return (
+        f"default-src 'none'; img-src data:; script-src {digest(script)}; style-src {digest(style)}; "
+        "base-uri 'none'; form-action 'none'"
+    )

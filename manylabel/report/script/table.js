@@ -1,0 +1,133 @@
+// The table of labels: sorted by any column, filtered by name; a row opens its label's curve.
+const FIRST_ROWS = 200; // more rows only on request: ten thousand take a moment to lay out
+const COLUMNS = [
+  { key: "name", title: "Label", help: "name of the label" },
+  { key: "ap", title: "AP, %", help: "average precision" },
+  { key: "ap_interpolated", title: "AP int.", help: "average precision, interpolated, %" },
+  { key: "support", title: "Images", help: "images that have the label" },
+  { key: "known", title: "Known", help: "images where it is known whether they have the label" },
+  { key: "threshold", title: "Thresh.", help: "score from which the label counts as predicted" },
+  { key: "precision", title: "Prec.", help: "share of the predictions that are right, at the threshold, %" },
+  { key: "recall", title: "Recall", help: "share of the images with the label that are found, at the threshold, %" },
+  { key: "f1", title: "F1", help: "harmonic mean of precision and recall, at the threshold, %" },
+];
+
+// A column without any value, or one that says the same for every label, tells nothing.
+function worthShowing({ key }) {
+  const values = labels[key];
+  if (key === "known") return values.some(value => value !== values[0]);
+  return key === "name" || key === "ap" || key === "support" || values.some(value => value !== null);
+}
+
+function cell(column, i) {
+  const value = labels[column][i];
+  if (value === null) return el("td", {}, el("abbr", { class: "none", title: why(column, i) }, "–"));
+  if (column === "support" || column === "known") return el("td", {}, count(value));
+  if (column === "threshold") return el("td", {}, value.toFixed(2));
+  if (column !== "ap") return el("td", {}, value.toFixed(1));
+  const length = el("b");
+  length.style.width = `${value}%`;
+  return el("td", {}, el("div", { class: "bar" }, el("i", {}, length), el("span", {}, value.toFixed(1))));
+}
+
+function labelTable() {
+  const table = place("label-table"), head = table.tHead, body = table.tBodies[0];
+  const columns = COLUMNS.filter(worthShowing), rows = [], total = labels.name.length;
+  const plainNames = labels.name.map(name => name.normalize("NFKC").toLocaleLowerCase());
+  const collator = new Intl.Collator("en", { numeric: true });
+  const state = { key: "ap", down: true, words: "", all: total <= FIRST_ROWS * 1.25, chosen: null };
+  const panel = place("choice"), narrow = matchMedia("(max-width: 1000px)");
+  table.classList.toggle("choosable", !!panel);
+  place("undefined-note").hidden = !columns.some(({ key }) => labels[key].includes(null));
+
+  const row = i => rows[i] ??= (() => {
+    const name = el(panel ? "button" : "span", { class: "name", title: labels.name[i], type: panel ? "button" : null }, shorten(labels.name[i], 120));
+    const made = el("tr", {}, el("th", { scope: "row" }, name), ...columns.slice(1).map(({ key }) => cell(key, i)));
+    made.dataset.label = i;
+    return made;
+  })();
+
+  function compare(a, b) {
+    if (state.key === "name") return (state.down ? -1 : 1) * collator.compare(labels.name[a], labels.name[b]);
+    const x = labels[state.key][a], y = labels[state.key][b];
+    if (x === null || y === null) return (x === null) - (y === null); // undefined comes last either way
+    return state.down ? y - x : x - y;
+  }
+
+  function show() {
+    const found = plainNames.map((_, i) => i).filter(i => plainNames[i].includes(state.words)).sort((a, b) => compare(a, b) || a - b);
+    const shown = state.all ? found : found.slice(0, FIRST_ROWS);
+    body.replaceChildren(...shown.map(row));
+    for (const th of head.rows[0].cells) {
+      if (th.dataset.key === state.key) th.setAttribute("aria-sort", state.down ? "descending" : "ascending");
+      else th.removeAttribute("aria-sort");
+    }
+    const some = shown.length < found.length ? `, the first ${count(shown.length)} shown` : "";
+    const filtered = state.words ? ` of ${count(total)}` : "";
+    place("labels-count").textContent = `${count(found.length)}${filtered} ${total === 1 ? "label" : "labels"}${some}.` + (panel ? " Choose one to see its curve." : "");
+    place("show-all").hidden = shown.length === found.length;
+    place("show-all").textContent = `Show all ${count(found.length)}`;
+    settle();
+    return found;
+  }
+
+  // Beside the table where there is room, else inside it under the chosen row.
+  function settle() {
+    body.querySelector(".open")?.remove();
+    const chosen = state.chosen === null ? null : rows[state.chosen];
+    if (!panel || !chosen) return;
+    if (!narrow.matches) { place("choice-place").append(panel); return; }
+    if (!chosen.isConnected) return;
+    table.parentNode.style.setProperty("--room", `${table.parentNode.clientWidth}px`);
+    chosen.after(el("tr", { class: "open" }, el("td", { colspan: columns.length }, panel)));
+  }
+
+  function choose(i, reveal = false) {
+    if (!panel) return;
+    if (reveal && !row(i).isConnected) {
+      place("filter").value = state.words = "";
+      state.all = true;
+      show();
+    }
+    rows[state.chosen]?.removeAttribute("aria-current");
+    state.chosen = narrow.matches && !reveal && state.chosen === i ? null : i;
+    if (state.chosen !== null) {
+      row(i).setAttribute("aria-current", "true");
+      panel.replaceChildren(...choicePanel(i));
+    }
+    settle();
+    if (reveal) row(i).scrollIntoView({ block: "center" });
+  }
+
+  head.append(el("tr", {}, ...columns.map(({ key, title, help }) => {
+    const button = el("button", { type: "button", title: `${help}; sort by it` }, title);
+    button.addEventListener("click", () => {
+      state.down = state.key === key ? !state.down : key !== "name";
+      state.key = key;
+      show();
+    });
+    const th = el("th", { scope: "col" }, button);
+    th.dataset.key = key;
+    if (key === "ap") th.style.width = "21%";
+    return th;
+  })));
+  body.addEventListener("click", event => {
+    const hit = event.target.closest("tr[data-label]");
+    if (hit) choose(Number(hit.dataset.label));
+  });
+  body.addEventListener("keydown", event => {
+    const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
+    let next = step && event.target.closest("tr")?.[step];
+    if (next?.className === "open") next = next[step];
+    if (!next) return;
+    event.preventDefault();
+    next.querySelector(".name").focus();
+    if (!narrow.matches) choose(Number(next.dataset.label));
+  });
+  place("filter").addEventListener("input", event => { state.words = event.target.value.normalize("NFKC").toLocaleLowerCase().trim(); show(); });
+  place("show-all").addEventListener("click", () => { state.all = true; show(); });
+  narrow.addEventListener("change", settle);
+  const first = show();
+  if (first.length && !narrow.matches) choose(first[0]);
+  return choose;
+}

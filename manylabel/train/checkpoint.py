@@ -1,0 +1,170 @@
+"""Checkpoints that survive: safetensors (no pickle), written whole or not at all, checksummed, the newest good one wins."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from manylabel.atomic import replacing, sha256, sweep, write_json
+from manylabel.error import CheckpointError
+
+NAME = re.compile(r"step-(\d{9})\.json")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Everything a run needs to go on: named tensors, and JSON values for the rest."""
+
+    tensors: dict[str, Tensor]
+    values: dict[str, Any]
+
+
+class CheckpointFolder:
+    """step-000000123.safetensors with a manifest step-000000123.json that is written last and holds the checksum."""
+
+    def __init__(self, folder: Path, keep: int = 2) -> None:
+        self.folder = folder
+        self.keep = keep
+        self.swept = sweep(folder)
+
+    def save(self, step: int, checkpoint: Checkpoint) -> Path:
+        path = self.folder / f"step-{step:09d}.safetensors"
+        try:
+            save_tensors(path, checkpoint)
+            write_json(path.with_suffix(".json"), {"step": step, "sha256": sha256(path), "bytes": path.stat().st_size})
+        except OSError as error:
+            raise CheckpointError(
+                f"could not save {path} ({error.strerror or error}); the previous checkpoint is untouched"
+            ) from error
+        for old in self._manifests()[self.keep :]:
+            old.unlink(missing_ok=True)
+            old.with_suffix(".safetensors").unlink(missing_ok=True)
+        return path
+
+    def _manifests(self) -> list[Path]:
+        """Newest first."""
+        return sorted((p for p in self.folder.glob("step-*.json") if NAME.fullmatch(p.name)), reverse=True)
+
+    def load_latest(self) -> tuple[Checkpoint | None, list[str]]:
+        """The newest checkpoint that is whole, and what was wrong with newer ones."""
+        problems = []
+        orphans = {p.stem for p in self.folder.glob("step-*.safetensors")} - {p.stem for p in self._manifests()}
+        problems += [f"{stem}.safetensors has no manifest: it was not finished" for stem in sorted(orphans, reverse=True)]
+        for manifest in self._manifests():
+            try:
+                return self._load(manifest), problems
+            except CheckpointError as error:
+                problems.append(str(error))
+        return None, problems
+
+    def _load(self, manifest: Path) -> Checkpoint:
+        path = manifest.with_suffix(".safetensors")
+        try:
+            facts = json.loads(manifest.read_text(encoding="utf-8"))
+            expected = str(facts["sha256"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(f"{manifest.name} is damaged ({type(error).__name__})") from error
+        if not path.is_file():
+            raise CheckpointError(f"{path.name} is missing")
+        if sha256(path) != expected:
+            raise CheckpointError(f"{path.name} has another checksum than its manifest: it is damaged")
+        return load_tensors(path)
+
+
+def save_tensors(path: Path, checkpoint: Checkpoint) -> None:
+    """One safetensors file, replaced atomically; the values travel in its header."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, metadata={"values": json.dumps(checkpoint.values)})
+
+
+def load_tensors(path: Path) -> Checkpoint:
+    try:
+        with safe_open(path, framework="pt", device="cpu") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+            values = json.loads((file.metadata() or {}).get("values", "{}"))
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    return Checkpoint(tensors, values)
+
+
+# --- optimisers as tensors and values ---------------------------------------------------------------------------
+
+
+def pack_optimiser(optimiser: Optimizer) -> Checkpoint:
+    state = optimiser.state_dict()
+    tensors = {
+        f"optimiser.{index}.{name}": value
+        for index, entry in state["state"].items()
+        for name, value in entry.items()
+        if isinstance(value, Tensor)
+    }
+    scalars = {
+        str(index): {name: value for name, value in entry.items() if not isinstance(value, Tensor)}
+        for index, entry in state["state"].items()
+    }
+    return Checkpoint(tensors, {"groups": state["param_groups"], "scalars": scalars})
+
+
+def unpack_optimiser(optimiser: Optimizer, packed: Checkpoint) -> None:
+    state: dict[int, dict[str, Any]] = {int(i): dict(entry) for i, entry in packed.values["scalars"].items()}
+    for key, tensor in packed.tensors.items():
+        if key.startswith("optimiser."):
+            _, index, name = key.split(".", 2)
+            state.setdefault(int(index), {})[name] = tensor
+    groups = [{k: tuple(v) if k == "betas" else v for k, v in g.items()} for g in packed.values["groups"]]
+    try:
+        optimiser.load_state_dict({"state": state, "param_groups": groups})
+    except ValueError as error:
+        raise CheckpointError(f"the checkpoint belongs to another model or optimiser: {error}") from error
+
+
+def trained_state(model: nn.Module) -> dict[str, Tensor]:
+    """The part of the state that training changes: everything but a frozen backbone."""
+    backbone = getattr(model, "backbone", None)
+    skip = "backbone." if backbone is not None and backbone.frozen else "\0"
+    return {name: tensor for name, tensor in model.state_dict().items() if not name.startswith(skip)}
+
+
+def load_trained_state(model: nn.Module, state: dict[str, Tensor]) -> None:
+    expected = trained_state(model)
+    wrong = [n for n in expected if n not in state or state[n].shape != expected[n].shape]
+    if wrong or set(state) - set(expected):
+        odd = wrong[0] if wrong else sorted(set(state) - set(expected))[0]
+        raise CheckpointError(f"the checkpoint belongs to another model: {odd!r} does not fit")
+    model.load_state_dict(state, strict=False)
+
+
+def with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
+
+
+def without_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {n.removeprefix(f"{prefix}."): t for n, t in tensors.items() if n.startswith(f"{prefix}.")}
+
+
+def clone(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointFolder",
+    "clone",
+    "load_tensors",
+    "load_trained_state",
+    "pack_optimiser",
+    "save_tensors",
+    "trained_state",
+    "unpack_optimiser",
+    "with_prefix",
+    "without_prefix",
+]

@@ -1,0 +1,237 @@
+"""Features of a frozen backbone, computed once: memory-mapped files keyed by weights, preprocessing, images and stages.
+
+    <cache folder>/<key>/facts.json       what it is: stages, shapes, dtype, images, where the weights came from
+                         <stage>.bin      the numbers [images, C, H, W], one file per stage
+                         progress.json    how many images are done, and which could not be read
+
+A killed extraction goes on where progress.json says. `MANYLABEL_CACHE` moves the folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from manylabel.atomic import sweep, write_json
+from manylabel.data.dataset import Batch, ImageDataset, pixel_loader
+from manylabel.data.sampler import EpochBatches
+from manylabel.data.table import Table
+from manylabel.data.transform import evaluation_transform, needed_side
+from manylabel.error import CheckpointError
+from manylabel.features import Features
+from manylabel.model import Model
+from manylabel.preprocess import Preprocess
+from manylabel.train.stop import Stopped, StopRequest
+
+FORMAT = 1
+BATCH = 64  # part of the key's meaning: the same batches on every run give the same bits
+SAVE_EVERY = 8  # batches between two notes of progress
+HEADROOM = 1.05
+
+
+def cache_folder() -> Path:
+    given = os.environ.get("MANYLABEL_CACHE")
+    return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "manylabel"
+
+
+@dataclass(frozen=True)
+class FeatureCache:
+    """Features of every image of a table. Rows that could not be read are in `bad`."""
+
+    folder: Path
+    arrays: dict[str, np.ndarray]  # stage → [n, C, H, W], memory-mapped
+    bad: dict[int, str]
+
+    def features(self, rows: np.ndarray) -> Features:
+        order = np.argsort(rows, kind="stable")  # read the file forwards
+        back = np.argsort(order, kind="stable")
+        stages = {
+            name: torch.from_numpy(np.ascontiguousarray(array[rows[order]][back])).float()
+            for name, array in self.arrays.items()
+        }
+        return Features(stages)
+
+    def usable(self, rows: np.ndarray) -> np.ndarray:
+        """The rows that have features."""
+        return rows[~np.isin(rows, list(self.bad))] if self.bad else rows
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """What is about to be written, told before it is."""
+
+    folder: Path
+    images: int
+    done: int
+    bytes: int
+    shapes: dict[str, tuple[int, ...]]
+
+
+def weights_fingerprint(model: Model) -> str:
+    digest = hashlib.sha256(model.backbone.name.encode())
+    for name, tensor in sorted(model.backbone.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def cache_key(model: Model, table: Table, preprocess: Preprocess, dtype: str) -> str:
+    what = {
+        "format": FORMAT,
+        "weights": weights_fingerprint(model),
+        "preprocess": asdict(preprocess),
+        "stages": list(model.backbone.stages),
+        "pooled": model.pooled,
+        "dtype": dtype,
+    }
+    digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode())
+    for key in table.keys:
+        digest.update(table.source.stamp(str(key)).encode() + b"\0")
+    return digest.hexdigest()[:32]
+
+
+def cached_features(
+    model: Model,
+    table: Table,
+    preprocess: Preprocess,
+    *,
+    dtype: str = "float32",
+    workers: int = 2,
+    device: torch.device | str = "cpu",
+    stop: StopRequest | None = None,
+    announce: Callable[[Announcement], None] = lambda _: None,
+    advance: Callable[[int], None] = lambda _: None,
+) -> FeatureCache:
+    """The features of the table's images: from disk when they are there, computed (or completed) otherwise."""
+    folder = cache_folder() / "features" / cache_key(model, table, preprocess, dtype)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder):
+            sweep(folder)
+            shapes = _shapes(model, preprocess, folder, device)
+            arrays, progress = _open(folder, shapes, len(table), dtype, model, table)
+            size = sum(array.nbytes for array in arrays.values())
+            announce(Announcement(folder, len(table), progress["done"], size, shapes))
+            if progress["done"] < len(table):
+                _extract(model, table, preprocess, arrays, progress, folder, workers, device, stop, advance)
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot write features to {folder} ({error.strerror or error}); free some space, choose another place with "
+            "the variable MANYLABEL_CACHE, or do without: --set train.cache=off"
+        ) from error
+    return FeatureCache(folder, arrays, {int(row): reason for row, reason in progress["bad"].items()})
+
+
+def _shapes(model: Model, preprocess: Preprocess, folder: Path, device: torch.device | str) -> dict[str, tuple[int, ...]]:
+    """Shape of one image's features per stage; asks the model once and remembers."""
+    facts = folder / "facts.json"
+    if facts.is_file():
+        return {name: tuple(shape) for name, shape in json.loads(facts.read_text())["shapes"].items()}
+    with torch.inference_mode():
+        blank = torch.zeros(1, 3, preprocess.size, preprocess.size, device=device)
+        return {name: tuple(stage.shape[1:]) for name, stage in model.eval().features(blank).stages.items()}
+
+
+def _open(
+    folder: Path, shapes: dict[str, tuple[int, ...]], images: int, dtype: str, model: Model, table: Table
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    files = {name: folder / f"{name}.bin" for name in shapes}
+    sizes = {name: images * int(np.prod(shape)) * np.dtype(dtype).itemsize for name, shape in shapes.items()}
+    state = folder / "progress.json"
+    whole = state.is_file() and all(p.is_file() and p.stat().st_size == sizes[name] for name, p in files.items())
+    if not whole:
+        state.unlink(missing_ok=True)
+        _check_space(folder, sum(sizes.values()))
+        about = {"backbone": model.backbone.name, "images": images, "table": table.name, "dtype": dtype}
+        write_json(folder / "facts.json", {"format": FORMAT, "shapes": shapes, **about})
+        for name, path in files.items():
+            with open(path, "wb") as file:
+                file.truncate(sizes[name])
+    progress: dict[str, Any] = json.loads(state.read_text()) if whole else {"done": 0, "bad": {}}
+    mode: Any = "r" if progress["done"] >= images else "r+"
+    arrays: dict[str, np.ndarray] = {
+        name: np.memmap(path, dtype=dtype, mode=mode, shape=(images, *shapes[name])) for name, path in files.items()
+    }
+    return arrays, progress
+
+
+def _check_space(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed * HEADROOM > free:
+        raise CheckpointError(
+            f"features need {needed / 1e9:.2f} GB in {folder}, where {free / 1e9:.2f} GB are free; choose another place "
+            "with the variable MANYLABEL_CACHE, halve them with --set train.cache_dtype=float16, or do without: "
+            "--set train.cache=off"
+        )
+
+
+@torch.inference_mode()
+def _extract(
+    model: Model,
+    table: Table,
+    preprocess: Preprocess,
+    arrays: dict[str, np.ndarray],
+    progress: dict[str, Any],
+    folder: Path,
+    workers: int,
+    device: torch.device | str,
+    stop: StopRequest | None,
+    advance: Callable[[int], None],
+) -> None:
+    model.eval()
+    dataset = ImageDataset(table, evaluation_transform(preprocess), needed_side(preprocess))
+    batches = EpochBatches(np.arange(len(table)), BATCH, shuffle=False)
+    batches.start = progress["done"] // BATCH
+    row_of = {str(key): row for row, key in enumerate(table.keys)}
+    advance(progress["done"])
+    for number, batch in enumerate(_prefetched(dataset, batches, workers), start=1):
+        if len(batch):
+            rows = batch.rows.numpy()
+            for name, stage in model.features(batch.inputs.to(device)).stages.items():
+                values = stage.float().cpu().numpy()
+                with np.errstate(over="ignore"):
+                    arrays[name][rows] = values
+                if arrays[name].dtype == np.float16 and not np.isfinite(arrays[name][rows]).all():
+                    raise CheckpointError(
+                        f"features of {model.backbone.name} ({name}) do not fit float16; use --set train.cache_dtype=float32"
+                    )
+        progress["bad"].update({str(row_of[key]): reason for key, reason in batch.bad})
+        seen = len(batch) + len(batch.bad)
+        progress["done"] += seen
+        advance(seen)
+        finished = progress["done"] >= len(table)
+        asked = stop is not None and stop.signal is not None
+        if finished or asked or number % SAVE_EVERY == 0:
+            for array in arrays.values():
+                array.flush()  # type: ignore[attr-defined]
+            write_json(folder / "progress.json", progress)
+        if asked and not finished and stop is not None and stop.signal is not None:
+            message = f"stopped after the features of {progress['done']} of {len(table)} images; they are kept"
+            raise Stopped(message, stop.signal)
+
+
+def _prefetched(dataset: ImageDataset, batches: EpochBatches, workers: int) -> Iterator[Batch]:
+    yield from pixel_loader(dataset, batches, workers)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait while another process works on the same features."""
+    try:
+        import fcntl
+    except ImportError:  # no such lock on this system: two runs at once would only do the same work twice
+        yield
+        return
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,321 @@
+"""The training loop, whole: batches → loss → weights → mAP, with checkpoints from which it goes on bit for bit.
+
+Nothing in it depends on what happened before but the checkpoint: the order of images is a function of (seed, epoch),
+their augmentation of (seed, epoch, row), dropout of (seed, step).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from manylabel.config import Config
+from manylabel.data.bad_images import BadImages
+from manylabel.data.dataset import Batch
+from manylabel.data.mix import mix_batch
+from manylabel.data.table import Table
+from manylabel.error import CheckpointError, TrainingError
+from manylabel.labels import PRESENT, UNKNOWN
+from manylabel.metric import mean_average_precision
+from manylabel.model import Model
+from manylabel.train.checkpoint import (
+    Checkpoint,
+    CheckpointFolder,
+    clone,
+    load_tensors,
+    load_trained_state,
+    pack_optimiser,
+    save_tensors,
+    trained_state,
+    unpack_optimiser,
+    with_prefix,
+    without_prefix,
+)
+from manylabel.train.ema import Ema
+from manylabel.train.feed import Feed
+from manylabel.train.history import History
+from manylabel.train.optimise import OPTIMISERS, SCHEDULES
+from manylabel.train.scoring import score
+from manylabel.train.stop import Stopped, StopRequest
+
+BEST = "best.safetensors"
+
+
+@dataclass
+class Position:
+    """Where a run is. Saved with every checkpoint."""
+
+    epoch: int = 0
+    batch: int = 0  # batches done in this epoch
+    step: int = 0  # changes of the weights so far
+    loss_sum: float = 0.0  # over the images of this epoch so far
+    images: int = 0
+    best: float = -1.0  # validation mAP, percent
+    best_epoch: int = 0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a progress bar shows after each batch."""
+
+    epoch: int
+    epochs: int
+    batch: int
+    batches: int
+    loss: float
+    rate: float
+    mean_ap: float | None  # of the last evaluation
+
+
+class Trainer:
+    """Trains a model on one table; `fit` leaves the chosen weights in it."""
+
+    def __init__(
+        self,
+        config: Config,
+        model: Model,
+        loss: nn.Module,
+        table: Table,
+        train_feed: Feed,
+        val_feed: Feed,
+        folder: Path,
+        accelerator: Accelerator,
+        bad_images: BadImages,
+        stop: StopRequest,
+        report: Callable[[Progress], None] = lambda _: None,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.config = config
+        self.table = table
+        self.train_feed = train_feed
+        self.val_feed = val_feed
+        self.folder = folder
+        self.accelerator = accelerator
+        self.bad_images = bad_images
+        self.stop = stop
+        self.report = report
+        self.say = say
+        self.plain_model = model.to(accelerator.device)
+        self.loss = loss.to(accelerator.device)
+        self.optimiser = OPTIMISERS.build(config.optimiser).build(model)
+        self.steps_per_epoch = -(-len(train_feed) // config.train.accumulate)
+        steps = self.steps_per_epoch * config.train.epochs
+        self.schedule = SCHEDULES.build(config.schedule).build(self.optimiser, steps)
+        self.ema = Ema(model, config.train.ema) if config.train.ema else None
+        self.model, self.prepared_optimiser = accelerator.prepare(model, self.optimiser)
+        self.checkpoints = CheckpointFolder(folder / "checkpoints")
+        self.history = History(folder / "metrics.jsonl")
+        self.position = Position()
+        self.mean_ap: float | None = None
+        self._saved_at = time.monotonic()
+
+    # --- the loop ---------------------------------------------------------------------------------------------------
+
+    def fit(self, resume: bool = False) -> Position:
+        if resume:
+            self._restore()
+        if self.accelerator.is_main_process:
+            self.history.forget_after(self.position.step)
+        while self.position.epoch < self.config.train.epochs:
+            self._train_epoch()
+            self._end_epoch()
+        self._load_chosen()
+        return self.position
+
+    def _train_epoch(self) -> None:
+        started, position = time.monotonic(), self.position
+        for batch in self._batches():
+            self.bad_images.add(batch.bad)
+            value = self._step(batch)
+            position.batch += 1
+            position.loss_sum += value * len(batch)
+            position.images += len(batch)
+            self._tell()
+            self._save_or_stop()
+        self._epoch_seconds = time.monotonic() - started
+
+    def _batches(self) -> Iterator[Batch]:
+        """This epoch's remaining batches; a worker that was told to stop with us is not an error."""
+        try:
+            yield from self.train_feed.batches(self.position.epoch, self.position.batch)
+        except RuntimeError:
+            if self.stop.signal is None:
+                raise
+            self._save_or_stop()
+
+    def _step(self, batch: Batch) -> float:
+        """One batch forward and backward; every `accumulate` batches the weights change. Returns the loss."""
+        train, position = self.config.train, self.position
+        empty = not len(batch)  # every image of it was unreadable
+        if empty:
+            size = self.plain_model.backbone.preprocess.size
+            batch = Batch(torch.zeros(1, 3, size, size, dtype=torch.uint8), torch.zeros(1, dtype=torch.int64))
+        in_group = position.batch % train.accumulate
+        last = position.batch + 1 == len(self.train_feed)
+        change = last or in_group + 1 == train.accumulate
+        group = min(train.accumulate, len(self.train_feed) - (position.batch - in_group))
+        self.model.train()
+        seed = np.random.SeedSequence([train.seed, position.epoch, position.batch, self.accelerator.process_index])
+        torch.manual_seed(int(seed.generate_state(1, np.uint32)[0]))
+        inputs, targets, known = self._on_device(batch, seed)
+        known = known & (not empty)  # a blank image about which nothing is known: the step happens, and teaches nothing
+        with nullcontext() if change else self.accelerator.no_sync(self.model):
+            with self.accelerator.autocast():
+                logits = self.model(inputs)
+            loss = self.loss(logits, targets, known)
+            value = float(loss.detach())
+            if not math.isfinite(value):
+                raise self._not_finite(batch, value)
+            self.accelerator.backward(loss / group)
+        if change:
+            if train.clip:
+                self.accelerator.clip_grad_norm_(self.model.parameters(), train.clip)
+            self.prepared_optimiser.step()
+            self.prepared_optimiser.zero_grad(set_to_none=True)
+            if position.step + 1 < self.steps_per_epoch * train.epochs:
+                self.schedule.step()
+            if self.ema:
+                self.ema.update()
+            position.step += 1
+        return value
+
+    def _on_device(self, batch: Batch, seed: np.random.SeedSequence) -> tuple[Any, Tensor, Tensor]:
+        labels = torch.from_numpy(self.table.matrix[batch.rows.numpy()])
+        targets, known = (labels == PRESENT).float(), labels != UNKNOWN
+        inputs: Any = batch.inputs
+        if isinstance(inputs, Tensor):
+            inputs, targets, known = mix_batch(inputs, targets, known, self.config.augment, np.random.default_rng(seed))
+        device = self.accelerator.device
+        return inputs.to(device), targets.to(device), known.to(device)
+
+    def _not_finite(self, batch: Batch, value: float) -> TrainingError:
+        names = ", ".join(str(self.table.keys[row]) for row in batch.rows[:3].tolist())
+        more = f" and {len(batch) - 3} more" if len(batch) > 3 else ""
+        return TrainingError(
+            f"the loss is {value} in epoch {self.position.epoch + 1}, batch {self.position.batch + 1} ({names}{more}); "
+            "lower the rate (--set optimiser.lr=…), clip gradients (--set train.clip=1) or switch mixed precision off "
+            "(--set train.amp=no). The last checkpoint is untouched"
+        )
+
+    def _tell(self) -> None:
+        p = self.position
+        rate = max(group["lr"] for group in self.optimiser.param_groups)
+        mean_loss = p.loss_sum / max(p.images, 1)
+        total = len(self.train_feed)
+        self.report(Progress(p.epoch, self.config.train.epochs, p.batch, total, mean_loss, rate, self.mean_ap))
+
+    # --- judging, saving, taking up again ------------------------------------------------------------------------------
+
+    def validate(self) -> tuple[np.ndarray, np.ndarray]:
+        """rows [n] and scores [n, N] of the validation images, with the averaged weights where there are any."""
+        with self.ema.applied() if self.ema else nullcontext():
+            rows, scores, bad = score(self.model, self.val_feed.batches(), self.accelerator)
+        self.bad_images.add(bad)
+        return rows, scores
+
+    def _end_epoch(self) -> None:
+        p = self.position
+        rows, scores = self.validate()
+        value, _ = mean_average_precision(scores, self.table.matrix[rows])
+        self.mean_ap = None if math.isnan(value) else 100 * value
+        row = {
+            "epoch": p.epoch + 1,
+            "step": p.step,
+            "loss": p.loss_sum / max(p.images, 1),
+            "mAP": self.mean_ap,
+            "rate": max(group["lr"] for group in self.optimiser.param_groups),
+            "seconds": round(self._epoch_seconds, 3),
+            "images": p.images,
+        }
+        if self.mean_ap is None or self.mean_ap > p.best:
+            p.best, p.best_epoch = self.mean_ap if self.mean_ap is not None else p.best, p.epoch + 1
+            if self.accelerator.is_main_process:
+                with self.ema.applied() if self.ema else nullcontext():
+                    best = Checkpoint(trained_state(self.plain_model), {"epoch": p.best_epoch})
+                    save_tensors(self.folder / "checkpoints" / BEST, best)
+        p.epoch, p.batch, p.loss_sum, p.images = p.epoch + 1, 0, 0.0, 0
+        if self.accelerator.is_main_process:
+            self.history.add(row)
+            self.save()
+        self.accelerator.log({k: v for k, v in row.items() if v is not None and k != "step"}, step=p.step)
+        self._tell()
+
+    def _save_or_stop(self) -> None:
+        due = time.monotonic() - self._saved_at > 60 * self.config.train.checkpoint_minutes
+        between = self.position.batch % self.config.train.accumulate == 0  # half-added gradients are not saved
+        if not between or not (due or self.stop.signal is not None):
+            return
+        if self.accelerator.is_main_process:
+            self.save()
+        if self.stop.signal is not None:
+            p = self.position
+            raise Stopped(
+                f"stopped in epoch {p.epoch + 1}, batch {p.batch} of {len(self.train_feed)}; everything is saved. "
+                f"Go on with: manylabel train --resume --out {self.folder}",
+                self.stop.signal,
+            )
+
+    def save(self) -> None:
+        packed = pack_optimiser(self.optimiser)
+        tensors = with_prefix("model", trained_state(self.plain_model)) | packed.tensors
+        if self.ema:
+            tensors |= with_prefix("ema", self.ema.average)
+        scaler = self.accelerator.scaler
+        values = {
+            "position": asdict(self.position),
+            "optimiser": packed.values,
+            "schedule": self.schedule.state_dict(),
+            "ema_steps": self.ema.steps if self.ema else 0,
+            "scaler": scaler.state_dict() if scaler is not None else {},
+            "mean_ap": self.mean_ap,
+        }
+        serial = self.position.epoch * (len(self.train_feed) + 1) + self.position.batch
+        self.checkpoints.save(serial, Checkpoint(tensors, values))
+        self._saved_at = time.monotonic()
+
+    def _restore(self) -> None:
+        for path in self.checkpoints.swept:
+            self.say(f"removed {path.name}, which was left half-written")
+        checkpoint, problems = self.checkpoints.load_latest()
+        for problem in problems:
+            self.say(f"{problem}; falling back to the one before")
+        if checkpoint is None:
+            if problems:
+                raise CheckpointError(f"no checkpoint in {self.checkpoints.folder} is whole: {problems[0]}")
+            self.say("there is no checkpoint yet: starting from the beginning")
+            return
+        values = checkpoint.values
+        load_trained_state(self.plain_model, without_prefix("model", checkpoint.tensors))
+        unpack_optimiser(self.optimiser, Checkpoint(checkpoint.tensors, values["optimiser"]))
+        self.schedule.load_state_dict(values["schedule"])
+        if self.ema:
+            self.ema.average = {
+                name: tensor.to(self.accelerator.device)
+                for name, tensor in without_prefix("ema", checkpoint.tensors).items()
+            }
+            self.ema.steps = values["ema_steps"]
+        if self.accelerator.scaler is not None:
+            self.accelerator.scaler.load_state_dict(values["scaler"])
+        self.position = Position(**values["position"])
+        self.mean_ap = values["mean_ap"]
+        self.say(f"going on in epoch {self.position.epoch + 1}, after batch {self.position.batch}")
+
+    def _load_chosen(self) -> None:
+        """Put the weights that leave the run into the model: the best epoch's, or the last ones."""
+        self.accelerator.wait_for_everyone()
+        if self.config.train.keep == "best":
+            load_trained_state(self.plain_model, load_tensors(self.folder / "checkpoints" / BEST).tensors)
+        elif self.ema:
+            state = clone(trained_state(self.plain_model)) | self.ema.average
+            load_trained_state(self.plain_model, state)
+        self.ema = None
