@@ -76,6 +76,7 @@ class BackboneConfig:
     name: str = option("efficientnet_lite0", "a bundled backbone or any timm model")
     weights: str = option("auto", "auto, pip, hub, none (random), or a local .safetensors/.pth file")
     image_size: int | None = option(None, "side in pixels; none = what the weights were trained for")
+    resize: Literal["stretch", "crop", "pad"] = option("stretch", "how a photo becomes square")
     freeze: Literal["frozen", "partial", "full"] = option("frozen", "what is trained: nothing, the last groups, or all")
     trainable_groups: int = option(2, "with freeze=partial: how many of the last layer groups are trained")
 
@@ -84,7 +85,6 @@ class BackboneConfig:
 class AugmentConfig:
     """What happens to training images; anything but 'nothing' needs pixels, so it rules out the feature cache."""
 
-    resize: Literal["stretch", "crop", "pad"] = option("stretch", "how a photo becomes square (also at prediction)")
     flip: bool = option(False, "mirror left and right")
     random_crop: float = option(0.0, "smallest share of the area that a random crop keeps; 0 = off")
     randaugment: int = option(0, "RandAugment magnitude (9 is usual); 0 = off")

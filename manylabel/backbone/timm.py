@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import torch
 from torch import Tensor, nn
@@ -40,19 +43,27 @@ class Backbone(nn.Module):
         self.config = config
         self.body = _create(config, load_weights)
         facts = self.body.pretrained_cfg
-        self.preprocess = Preprocess(
+        preprocess = Preprocess(
             size=config.image_size or int(facts["input_size"][-1]),
             mean=tuple(facts["mean"]),
             std=tuple(facts["std"]),
             interpolation="bicubic" if facts.get("interpolation") == "bicubic" else "bilinear",
+            resize=config.resize,
             crop_share=float(facts.get("crop_pct") or 0.875),
         )
-        self.register_buffer("mean", torch.tensor(self.preprocess.mean).view(1, 3, 1, 1), persistent=False)
-        self.register_buffer("std", torch.tensor(self.preprocess.std).view(1, 3, 1, 1), persistent=False)
-        self.channels = {f"stage{i + 1}": info["num_chs"] for i, info in enumerate(self.body.feature_info)}
+        self.register_buffer("mean", torch.empty(1, 3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.empty(1, 3, 1, 1), persistent=False)
+        self.use(preprocess)
+        self.channels = {f"stage{i + 1}": info["num_chs"] for i, info in enumerate(getattr(self.body, "feature_info", []))}
         self.channels[FINAL] = self.body.num_features
         self.stages: tuple[str, ...] = (FINAL,)
         self._frozen = self._freeze()
+
+    def use(self, preprocess: Preprocess) -> None:
+        """Expect images prepared like this; a bundle brings its own."""
+        self.preprocess = preprocess
+        self.mean.copy_(torch.tensor(preprocess.mean).view(1, 3, 1, 1))
+        self.std.copy_(torch.tensor(preprocess.std).view(1, 3, 1, 1))
 
     def select(self, stages: Iterable[str]) -> None:
         """Say which stages forward() shall give; `final` is always among them."""
@@ -193,7 +204,8 @@ def _flexible(name: str, image_size: int | None, from_hub: bool) -> Any:
         attempts = [{"dynamic_img_size": True, "img_size": image_size}, {"img_size": image_size}, *attempts]
     for i, extra in enumerate(attempts):
         try:
-            return timm.create_model(name, pretrained=from_hub, **extra)
+            with _quick_to_give_up() if from_hub else nullcontext():
+                return timm.create_model(name, pretrained=from_hub, **extra)
         except TypeError:  # this family does not know the keyword
             if i == len(attempts) - 1:
                 raise
@@ -202,6 +214,22 @@ def _flexible(name: str, image_size: int | None, from_hub: bool) -> Any:
                 raise WeightsError(f"cannot get weights of {name} from the hub ({_brief(error)}); {THREE_WAYS}") from error
             raise
     raise AssertionError("unreachable")
+
+
+@contextmanager
+def _quick_to_give_up() -> Iterator[None]:
+    """Without a network the hub client retries for most of a minute; look its host up first, else use its local cache."""
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    try:
+        socket.getaddrinfo(urlsplit(constants.ENDPOINT).hostname, 443)
+    except OSError:
+        constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def _load_file(model: nn.Module, path: Path, name: str) -> None:

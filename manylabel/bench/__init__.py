@@ -1,0 +1,22 @@
+"""Benchmarks: ours and a peer in the same process, interleaved, on the same inputs."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from manylabel.error import ConfigError
+from manylabel.suggest import closest
+
+if TYPE_CHECKING:
+    from manylabel.bench.table import Row
+
+BENCHES = ("metrics", "loader")
+
+
+def run_bench(name: str, quick: bool = False) -> list[Row]:
+    """The rows of one benchmark; each is a module of this package with a `run`."""
+    if name not in BENCHES:
+        raise ConfigError(f"there is no benchmark {name!r}{closest(name, BENCHES)}")
+    rows: list[Row] = importlib.import_module(f"manylabel.bench.{name}").run(quick)
+    return rows

@@ -37,8 +37,8 @@ FORMATS = {  # what we read, and how it is called in a sentence; none of these s
     "AVIF": "AVIF",
 }
 NOT_IMAGES = (  # how files begin that are often found where an image was expected
-    (rb"\s*<(!doctype html|html|head|body)", "it starts like an HTML page"),
-    (rb"\s*<(\?xml|svg)", "it starts like SVG or XML"),
+    (rb"(\xef\xbb\xbf)?\s*<(!doctype html|html|head|body|!--)", "it starts like an HTML page"),
+    (rb"(\xef\xbb\xbf)?\s*<(\?xml|svg)", "it starts like SVG or XML"),
     (rb"\s*[{\[]", "it starts like JSON"),
     (rb"version https://git-lfs", "it is a Git LFS pointer; run git lfs pull"),
     (rb"%PDF", "it is a PDF"),
@@ -62,10 +62,17 @@ TURNS = {
     8: Image.Transpose.ROTATE_90,
 }
 
+
+class _Jpeg(JpegImagePlugin.JpegImageFile):
+    """A JPEG's first picture and no more: Pillow's own way fails when EXIF or the index of an MPO is damaged."""
+
+    def _read_dpi_from_exif(self) -> None:
+        pass
+
+
 Image.init()  # once, here: otherwise Pillow loads its readers at the first image, perhaps in several threads
 READERS = {name: Image.OPEN[name] for name in FORMATS if name in Image.OPEN}
-# Not Pillow's JPEG factory: it looks for further pictures (MPO) and fails when only their index is damaged.
-READERS["JPEG"] = (JpegImagePlugin.JpegImageFile, READERS["JPEG"][1])
+READERS["JPEG"] = (_Jpeg, READERS["JPEG"][1])
 
 
 @dataclass(frozen=True)
@@ -204,7 +211,7 @@ def _gif_size(file: BinaryIO) -> tuple[int, int]:
             raise EOFError
         if kind == b"!":  # an extension: its label, then blocks up to an empty one
             file.read(1)
-            while length := ord(file.read(1)):
+            while length := int.from_bytes(file.read(1)):
                 file.seek(length, os.SEEK_CUR)
     left, top, across, down = struct.unpack("<4H", file.read(8))
     return max(width, left + across), max(height, top + down)
@@ -285,8 +292,8 @@ def _reason(error: Exception, name: str, limit: float) -> str:
     if isinstance(error, (Image.DecompressionBombError, Image.DecompressionBombWarning)):
         return f"over the limit of {limit:g} megapixels"
     text = " ".join(str(error).split())
-    if isinstance(error, (EOFError, struct.error)) or re.search("truncated|not enough", text, re.IGNORECASE):
+    if isinstance(error, (EOFError, struct.error)) or re.search("truncated|not enough|only got", text, re.IGNORECASE):
         return f"truncated {name}"
-    if re.search("decoder|data stream|parsing failed|missing dimensions", text, re.IGNORECASE):  # means little to a person
+    if re.search(r"decoder|data stream|parsing failed|missing dimensions|^\d*$", text, re.IGNORECASE):  # says little
         return f"damaged or truncated {name}"
-    return f"damaged {name} ({text[:80]})" if text else f"damaged {name}"
+    return f"damaged {name} ({text[:80]})"

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from PIL import Image
 
-from manylabel.data.decode import decode
+from manylabel.data.decode import decode, describe
 from manylabel.data.scenes import scene_image
 
 
@@ -17,6 +17,9 @@ class ImageSource(Protocol):
 
     def read(self, key: str, at_least: int | None = None) -> Image.Image:
         """An upright RGB image whose short side is at least `at_least` if it was; DecodeError if unreadable."""
+
+    def describe(self, key: str) -> tuple[int, int]:
+        """(width, height) as read() would give it, from the header; DecodeError if there is none."""
 
     def stamp(self, key: str) -> str:
         """Text that changes when the image does: what the feature cache trusts."""
@@ -33,6 +36,10 @@ class FileSource:
 
     def read(self, key: str, at_least: int | None = None) -> Image.Image:
         return decode(self.path(key), at_least=at_least)
+
+    def describe(self, key: str) -> tuple[int, int]:
+        facts = describe(self.path(key))
+        return facts.width, facts.height
 
     def stamp(self, key: str) -> str:
         try:
@@ -55,6 +62,9 @@ class SceneSource:
 
     def read(self, key: str, at_least: int | None = None) -> Image.Image:
         return Image.fromarray(scene_image(self.seed, int(key.rpartition("-")[2]), self.size))
+
+    def describe(self, key: str) -> tuple[int, int]:
+        return self.size, self.size
 
     def stamp(self, key: str) -> str:
         return f"{key}|scenes|{self.seed}|{self.size}"

@@ -102,7 +102,7 @@ class Loss(nn.Module, ABC):
         return self._reduce(cost.masked_fill(~take, 0.0), take)
 
     def _weigh(self, y: Tensor) -> Tensor:
-        return y if self.positive_weights is None else self.positive_weights.float() * y
+        return y if self.positive_weights is None else self.positive_weights * y
 
     def _gamma(self, known: Tensor) -> float | Tensor:
         own = self.options.unknown_gamma

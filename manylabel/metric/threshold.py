@@ -44,12 +44,13 @@ def cross_fitted_decisions(
     Precision and recall of these decisions are honest, unlike those of thresholds judged where they were fitted.
     """
     scores, targets = as_matrices(scores, targets)
-    first = _half(targets, seed)
+    first = first_half(targets, seed)
     decisions = np.empty(scores.shape, bool)
     for decided in (first, ~first):
-        fitting = targets.astype(np.int8)  # a copy in which the decided half is unknown, so it cannot be fitted to
-        fitting[decided] = UNKNOWN
-        thresholds = fit_thresholds(scores, fitting, min_positives)
+        # What is decided is unknown to the fit, so it cannot be fitted to.
+        thresholds = fit_thresholds(
+            scores, np.where(decided[:, None], np.int8(UNKNOWN), targets.astype(np.int8, copy=False)), min_positives
+        )
         for rows in row_slices(scores.shape):
             decisions[rows][decided[rows]] = scores[rows][decided[rows]] >= thresholds
     return decisions
@@ -86,7 +87,7 @@ def _pooled_threshold(scores: np.ndarray, targets: np.ndarray) -> float:
     return _midway(float(cut), float(max(below)))
 
 
-def _half(targets: np.ndarray, seed: int) -> np.ndarray:
+def first_half(targets: np.ndarray, seed: int) -> np.ndarray:
     """bool [images]: every second image of those with the same rarest label, so that rare labels are on both sides."""
     images, labels = targets.shape
     counts = sum((support(targets[rows]) for rows in row_slices(targets.shape)), np.zeros(labels, np.int64))

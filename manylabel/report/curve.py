@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-import struct
 from base64 import b64encode
-from bisect import bisect_right
 from collections.abc import Sequence
+
+import numpy as np
 
 Points = Sequence[tuple[float, float]]  # (recall, precision)
 
-FULL = 65535  # a share 0..1 in 16 bits: finer than any screen, a third of the size of decimal digits
+FULL = 65535  # a share 0..1 in 16 bits: finer than any screen, and shorter than decimal digits
 STEPS = 100
 
 
 def pack(points: Points) -> str:
     """Recalls, then precisions, as base64 of little-endian 16-bit numbers, ordered by recall."""
-    ordered = sorted(points, key=lambda point: point[0])
-    values = [round(share * FULL) for axis in (0, 1) for share in (point[axis] for point in ordered)]
-    return b64encode(struct.pack(f"<{len(values)}H", *values)).decode("ascii")
+    shares = np.asarray(_by_recall(points), np.float64).T  # [2, points]
+    return b64encode(np.rint(shares * FULL).astype("<u2").tobytes()).decode("ascii")
 
 
 def mean(curves: Sequence[Points | None]) -> Points:
-    """Mean precision over the labels at evenly spaced recalls; labels without a curve do not count."""
-    given = [sorted(curve, key=lambda point: point[0]) for curve in curves if curve]
-    grid = [step / STEPS for step in range(STEPS + 1)]
+    """Mean precision over the labels at evenly spaced recalls; labels without a curve do not count.
+
+    Between the points of a curve lies a straight line, beyond its ends it is level.
+    """
+    given = [np.asarray(_by_recall(curve), np.float64).T for curve in curves if curve]
     if not given:
         return []
-    total = [0.0] * len(grid)
-    for curve in given:
-        recalls = [recall for recall, _ in curve]
-        for i, recall in enumerate(grid):
-            total[i] += _precision_at(recall, recalls, curve)
-    return [(recall, value / len(given)) for recall, value in zip(grid, total, strict=True)]
+    grid = np.linspace(0.0, 1.0, STEPS + 1)
+    total = np.zeros_like(grid)
+    for recall, precision in given:
+        total += np.interp(grid, recall, precision)
+    return list(zip(grid.tolist(), (total / len(given)).tolist(), strict=True))
 
 
-def _precision_at(recall: float, recalls: Sequence[float], curve: Points) -> float:
-    """Straight lines between the points, level beyond the ends."""
-    right = bisect_right(recalls, recall)
-    if right == 0:
-        return curve[0][1]
-    if right == len(curve):
-        return curve[-1][1]
-    (r0, p0), (r1, p1) = curve[right - 1], curve[right]
-    return p0 + (p1 - p0) * (recall - r0) / (r1 - r0)
+def _by_recall(points: Points) -> Points:
+    # Stable: points of equal recall keep their order, so the curve falls or rises where it did.
+    return sorted(points, key=lambda point: point[0])

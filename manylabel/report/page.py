@@ -103,7 +103,7 @@ def sections(results: dict[str, Any], details: dict[str, Any]) -> dict[str, str]
         "spread": ("Support", spread),
         "calibration": ("Calibration", bool(details["calibration"])),
         "history": ("Training", bool(details["history"])),
-        "cooccurrence": ("Together", bool(details["cooccurrence"])),
+        "cooccurrence": ("Co-occurrence", bool(details["cooccurrence"])),
         "mistakes": ("Mistakes", bool(details["mistakes"])),
     }
     return {anchor: title for anchor, (title, shown) in present.items() if shown}

@@ -53,4 +53,8 @@ def number(value: Any, where: str, low: float = 0.0, high: float = math.inf) -> 
 
 
 def shares(value: Any, where: str) -> list[float | None]:
-    return [number(item, f"{where}[{i}]", high=1.0) for i, item in enumerate(items(value, where))]
+    """A list of numbers 0..1 or null; plain ones pass at once, for there can be millions."""
+    return [
+        item if type(item) is float and 0.0 <= item <= 1.0 else number(item, f"{where}[{i}]", high=1.0)
+        for i, item in enumerate(items(value, where))
+    ]

@@ -16,8 +16,8 @@ class History:
         self.path = path
         self.rows: list[dict[str, Any]] = read_history(path)
 
-    def forget_after(self, step: int) -> None:
-        kept = [row for row in self.rows if row["step"] <= step]
+    def forget_after(self, epochs: int) -> None:
+        kept = [row for row in self.rows if row["epoch"] <= epochs]
         if kept != self.rows or not self.path.exists():
             self.rows = kept
             write_text(self.path, "".join(json.dumps(row) + "\n" for row in kept))

@@ -125,7 +125,7 @@ class Trainer:
         if resume:
             self._restore()
         if self.accelerator.is_main_process:
-            self.history.forget_after(self.position.step)
+            self.history.forget_after(self.position.epoch)
         while self.position.epoch < self.config.train.epochs:
             self._train_epoch()
             self._end_epoch()

@@ -11,7 +11,8 @@ from manylabel.data.scenes.colour import Colour, Light
 
 Point = tuple[float, float]
 
-_STEPS = 28  # corners of a drawn circle; more cannot be seen at the sizes of a sprite
+# Unit circles with few and with many corners; more cannot be seen at the sizes of a sprite.
+_COARSE, _FINE = ([(math.cos(2 * math.pi * i / n), math.sin(2 * math.pi * i / n)) for i in range(n)] for n in (12, 28))
 
 
 def bow(x: float, y: float, rx: float, ry: float, start: float, end: float, steps: int = 14) -> list[Point]:
@@ -51,32 +52,38 @@ class Pen:
         xx, xy, x0, yx, yy, y0 = self._xx, self._xy, self._x, self._yx, self._yy, self._y
         return [(xx * x + xy * y + x0, yx * x + yy * y + y0) for x, y in points]
 
-    def _fill(self, colour: Colour, glow: bool, alpha: int) -> tuple[int, int, int, int]:
-        return (*(colour if glow else self._light.on(colour)), alpha)
+    def _fill(self, colour: Colour, glow: bool) -> Colour:
+        return colour if glow else self._light.on(colour)
 
-    def shape(self, points: Sequence[Point], colour: Colour, glow: bool = False, alpha: int = 255) -> None:
+    def shape(self, points: Sequence[Point], colour: Colour, glow: bool = False) -> None:
         """A filled polygon; what glows keeps its colour at night."""
-        self._draw.polygon(self._pixels(points), fill=self._fill(colour, glow, alpha))
+        self._draw.polygon(self._pixels(points), fill=self._fill(colour, glow))
 
     def oval(
-        self, x: float, y: float, rx: float, ry: float, colour: Colour, turn: float = 0.0, glow: bool = False, alpha: int = 255
+        self, x: float, y: float, rx: float, ry: float, colour: Colour, turn: float = 0.0, glow: bool = False
     ) -> None:
         """A filled ellipse around (x, y), turned by degrees."""
-        points = bow(0.0, 0.0, rx, ry, 0.0, 360.0, _STEPS)
-        cos, sin = math.cos(math.radians(turn)), math.sin(math.radians(turn))
-        self.shape([(x + px * cos - py * sin, y + px * sin + py * cos) for px, py in points], colour, glow, alpha)
+        cos, sin = (math.cos(math.radians(turn)), math.sin(math.radians(turn))) if turn else (1.0, 0.0)
+        xx, xy, yx, yy = self._xx, self._xy, self._yx, self._yy
+        # One affine map from the unit circle to pixels: scale and turn the ellipse, then the pen's own map.
+        ax, bx = rx * (xx * cos + xy * sin), ry * (xy * cos - xx * sin)
+        ay, by = rx * (yx * cos + yy * sin), ry * (yy * cos - yx * sin)
+        cx, cy = xx * x + xy * y + self._x, yx * x + yy * y + self._y
+        circle = _FINE if max(rx, ry) * self._thick > 6 else _COARSE
+        points = [(ax * c + bx * s + cx, ay * c + by * s + cy) for c, s in circle]
+        self._draw.polygon(points, fill=self._fill(colour, glow))
 
-    def disc(self, x: float, y: float, r: float, colour: Colour, glow: bool = False, alpha: int = 255) -> None:
-        self.oval(x, y, r, r, colour, 0.0, glow, alpha)
+    def disc(self, x: float, y: float, r: float, colour: Colour, glow: bool = False) -> None:
+        self.oval(x, y, r, r, colour, 0.0, glow)
 
     def block(self, left: float, top: float, right: float, bottom: float, colour: Colour, glow: bool = False) -> None:
         """A filled rectangle."""
         self.shape([(left, top), (right, top), (right, bottom), (left, bottom)], colour, glow)
 
-    def line(self, points: Sequence[Point], width: float, colour: Colour, glow: bool = False, alpha: int = 255) -> None:
+    def line(self, points: Sequence[Point], width: float, colour: Colour, glow: bool = False) -> None:
         """A stroke; never thinner than a pixel, so that fine lines do not vanish."""
         pixels = max(1, round(width * self._thick))
-        self._draw.line(self._pixels(points), fill=self._fill(colour, glow, alpha), width=pixels, joint="curve")
+        self._draw.line(self._pixels(points), fill=self._fill(colour, glow), width=pixels, joint="curve")
 
     def limb(self, start: Point, end: Point, width: float, colour: Colour) -> None:
         """A stroke with round ends."""

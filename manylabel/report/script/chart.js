@@ -13,6 +13,11 @@ function chart(host, name, paint) {
   new ResizeObserver(redraw).observe(host);
 }
 
+// How wide words are in a chart: fonts differ too much between systems to guess.
+const ruler = document.createElement("canvas").getContext("2d");
+ruler.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+const widthOf = words => ruler.measureText(words).width;
+
 function ticks(low, high, about) {
   const rough = (high - low || 1) / about;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -24,7 +29,7 @@ function ticks(low, high, about) {
 
 function decades(low, high) {
   const marks = [];
-  const sizes = high / low < 30 ? [1, 2, 5] : [1];
+  const sizes = high / low < 300 ? [1, 2, 5] : [1];
   for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {
     for (const size of sizes) if (size * power >= low * 0.999 && size * power <= high * 1.001) marks.push(size * power);
   }

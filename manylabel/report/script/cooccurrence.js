@@ -2,10 +2,10 @@
 function cooccurrenceChart() {
   const { names, counts } = data.cooccurrence, n = names.length;
   const conditional = (row, column) => (counts[row][row] ? Math.min(1, counts[row][column] / counts[row][row]) : null);
-  const longest = Math.min(18, Math.max(...names.map(name => Array.from(name).length)));
-  const left = 14 + 6.6 * longest, top = 12 + 5.2 * longest;
+  const longest = Math.max(...names.map(name => widthOf(shorten(name, 18))));
+  const left = 10 + longest, top = 18 + 0.75 * longest; // the names above stand at an angle
   chart(place("cooccurrence-chart"), "Share of the images with one label that also have another", width => {
-    const side = Math.max(15, Math.min(34, (width - left - 0.7 * top - 4) / n));
+    const side = Math.max(15, Math.min(40, (width - left - 0.7 * top - 4) / n));
     const whole = Math.max(left + n * side + 0.7 * top, 200), height = top + n * side + 34;
     const svg = draw("svg", { width: whole, height, viewBox: `0 0 ${whole} ${height}` });
     svg.style.maxWidth = "none"; // scrolls sideways rather than becoming unreadable

@@ -10,7 +10,7 @@ function unpack(text) {
 }
 const meanCurve = data.mean ? unpack(data.mean) : [];
 
-function curveFrame(width, height) {
+function curveFrame(width, height, named) {
   const marks = [0, 0.25, 0.5, 0.75, 1], show = value => `${100 * value}`;
   const made = frame({
     width, height, top: 12, right: 14,
@@ -21,6 +21,7 @@ function curveFrame(width, height) {
     const points = [];
     for (let r = f1 / (2 - f1); r < 1.0001; r += 0.01) points.push([Math.min(r, 1), Math.min(1, (f1 * r) / (2 * r - f1))]);
     made.svg.append(draw("path", { class: "contour", d: path(points, made.X, made.Y) }));
+    if (!named) continue;
     const end = made.Y(f1 / (2 - f1));
     made.svg.append(draw("text", { class: "contour-name", x: made.X(1) - 3, y: end - 4, "text-anchor": "end" }, `F1 ${100 * f1}`));
   }
@@ -37,7 +38,7 @@ function choicePanel(i) {
   const points = unpack(data.curves[i]);
   const chosen = labels.recall[i] !== null && labels.precision[i] !== null;
   queueMicrotask(() => chart(host, `Precision against recall of ${labels.name[i]}`, width => {
-    const { svg, X, Y } = curveFrame(width, Math.min(width, 360));
+    const { svg, X, Y } = curveFrame(width, Math.min(width, 360), true);
     svg.append(draw("path", { class: "mean back", d: path(meanCurve, X, Y) }));
     const last = points.length - 1;
     svg.append(draw("path", { class: "area", d: `${path(points, X, Y)}L${X(points[last][0])} ${Y(0)}L${X(points[0][0])} ${Y(0)}Z` }));
@@ -74,7 +75,7 @@ function precisionAt(points, recall) {
 function allCurves(choose) {
   const lines = drawnCurves().map(i => ({ i, points: unpack(data.curves[i]) }));
   chart(place("curves-chart"), "Precision against recall of every label, and their mean", width => {
-    const { svg, X, Y } = curveFrame(width, Math.min(width, 400));
+    const { svg, X, Y } = curveFrame(width, Math.min(width, 400), false);
     for (const { points } of lines) svg.append(draw("path", { class: "thin", d: path(points, X, Y) }));
     svg.append(draw("path", { class: "mean", d: path(meanCurve, X, Y) }));
     const lit = draw("path", { class: "lit" });

@@ -12,7 +12,7 @@ function fill(node, attributes, children) {
 const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 const draw = (tag, attributes = {}, ...children) => fill(document.createElementNS(DRAWING, tag), attributes, children);
 
-const percent = value => (value === null ? "–" : `${value.toFixed(1)} %`);
+const percent = value => (value === null ? "–" : `${value.toFixed(1)}\u00a0%`);
 const share = value => (value === null ? "–" : percent(100 * value));
 const count = value => (value === null ? "–" : Math.round(value).toLocaleString("en-GB"));
 const brief = value => (value >= 1e6 ? `${value / 1e6}M` : value >= 1e3 ? `${value / 1e3}k` : `${value}`);

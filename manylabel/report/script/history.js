@@ -8,7 +8,7 @@ function historyChart() {
     .filter(kind => kind.points.length);
   const best = history.reduce((a, b) => (b.mAP !== null && (a === null || b.mAP > a.mAP) ? b : a), null);
   chart(place("history-chart"), "Loss and mAP after each epoch", width => {
-    const height = Math.min(width, 380) + 58, each = (height - 46) / Math.max(1, kinds.length);
+    const height = Math.min(width, 380) + 76, each = (height - 46) / Math.max(1, kinds.length);
     const svg = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
     const marks = ticks(reach.low, reach.high, 7).filter(Number.isInteger);
     let X = null;
@@ -28,9 +28,9 @@ function historyChart() {
       svg.append(draw("path", { class: "line", d: path(points, made.X, made.Y) }));
       if (points.length <= 40) for (const [x, y] of points) svg.append(draw("circle", { class: "dot", r: 3.5, cx: made.X(x), cy: made.Y(y) }));
       if (key === "mAP" && best) {
-        const x = made.X(best.epoch), y = made.Y(best.mAP), end = x > width * 0.6;
-        svg.append(draw("circle", { class: "point", r: 6, cx: x, cy: y }));
-        svg.append(draw("text", { class: "strong", x: end ? x - 4 : x + 4, y: y + 22, "text-anchor": end ? "end" : "start" }, `best: ${best.mAP.toFixed(1)} after epoch ${best.epoch}`));
+        svg.append(draw("circle", { class: "point", r: 6, cx: made.X(best.epoch), cy: made.Y(best.mAP) }));
+        const note = `best: ${best.mAP.toFixed(1)} after epoch ${best.epoch}`; // in the corner that a rising curve leaves free
+        svg.append(draw("text", { class: "strong", x: width - 16, y: made.Y(low) - 9, "text-anchor": "end" }, note));
       }
     });
     const line = draw("line", { class: "guide", y1: 8, y2: height - 46, visibility: "hidden" });

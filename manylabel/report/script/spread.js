@@ -32,7 +32,7 @@ function nameDots(svg, dots, right) {
   let named = 0;
   for (const { i, x, y } of order) {
     if (named === 14) break;
-    const words = shorten(labels.name[i], 16), width = 7 * Array.from(words).length;
+    const words = shorten(labels.name[i], 16), width = widthOf(words);
     const from = x + 8 + width > right ? x - 8 - width : x + 8;
     const box = [from, y - 8, from + width, y + 8];
     if (taken.some(([a, b, c, d]) => box[0] < c && box[2] > a && box[1] < d && box[3] > b)) continue;

@@ -1,5 +1,5 @@
 // The table of labels: sorted by any column, filtered by name; a row opens its label's curve.
-const FIRST_ROWS = 200; // more rows only on request: ten thousand take a moment to lay out
+const SOME_ROWS = 200; // more come as one scrolls: ten thousand at once take seconds to lay out
 const COLUMNS = [
   { key: "name", title: "Label", help: "name of the label" },
   { key: "ap", title: "AP, %", help: "average precision" },
@@ -35,7 +35,7 @@ function labelTable() {
   const columns = COLUMNS.filter(worthShowing), rows = [], total = labels.name.length;
   const plainNames = labels.name.map(name => name.normalize("NFKC").toLocaleLowerCase());
   const collator = new Intl.Collator("en", { numeric: true });
-  const state = { key: "ap", down: true, words: "", all: total <= FIRST_ROWS * 1.25, chosen: null };
+  const state = { key: "ap", down: true, words: "", found: [], limit: SOME_ROWS, chosen: null };
   const panel = place("choice"), narrow = matchMedia("(max-width: 1000px)");
   table.classList.toggle("choosable", !!panel);
   place("undefined-note").hidden = !columns.some(({ key }) => labels[key].includes(null));
@@ -54,21 +54,29 @@ function labelTable() {
     return state.down ? y - x : x - y;
   }
 
+  // Sort and filter anew, from the first rows on.
   function show() {
-    const found = plainNames.map((_, i) => i).filter(i => plainNames[i].includes(state.words)).sort((a, b) => compare(a, b) || a - b);
-    const shown = state.all ? found : found.slice(0, FIRST_ROWS);
-    body.replaceChildren(...shown.map(row));
+    state.found = plainNames.map((_, i) => i).filter(i => plainNames[i].includes(state.words)).sort((a, b) => compare(a, b) || a - b);
     for (const th of head.rows[0].cells) {
       if (th.dataset.key === state.key) th.setAttribute("aria-sort", state.down ? "descending" : "ascending");
       else th.removeAttribute("aria-sort");
     }
-    const some = shown.length < found.length ? `, the first ${count(shown.length)} shown` : "";
-    const filtered = state.words ? ` of ${count(total)}` : "";
-    place("labels-count").textContent = `${count(found.length)}${filtered} ${total === 1 ? "label" : "labels"}${some}.` + (panel ? " Choose one to see its curve." : "");
-    place("show-all").hidden = shown.length === found.length;
-    place("show-all").textContent = `Show all ${count(found.length)}`;
+    body.replaceChildren();
+    table.parentNode.scrollTop = state.limit = 0;
+    grow(SOME_ROWS);
     settle();
-    return found;
+  }
+
+  function grow(more) {
+    const from = state.limit, all = state.found.length;
+    state.limit = Math.min(all, from + more);
+    body.append(...state.found.slice(from, state.limit).map(row));
+    const some = state.limit < all ? `, the first ${count(state.limit)} shown` : "";
+    const of = state.words ? ` of ${count(total)}` : "";
+    const call = panel && all ? " Choose one to see its curve." : "";
+    place("labels-count").textContent = `${count(all)}${of} ${total === 1 ? "label" : "labels"}${some}.${call}`;
+    place("show-all").hidden = state.limit === all;
+    place("show-all").textContent = `Show all ${count(all)}`;
   }
 
   // Beside the table where there is room, else inside it under the chosen row.
@@ -78,15 +86,14 @@ function labelTable() {
     if (!panel || !chosen) return;
     if (!narrow.matches) { place("choice-place").append(panel); return; }
     if (!chosen.isConnected) return;
-    table.parentNode.style.setProperty("--room", `${table.parentNode.clientWidth}px`);
     chosen.after(el("tr", { class: "open" }, el("td", { colspan: columns.length }, panel)));
   }
 
   function choose(i, reveal = false) {
     if (!panel) return;
-    if (reveal && !row(i).isConnected) {
-      place("filter").value = state.words = "";
-      state.all = true;
+    if (reveal && !row(i).isConnected) { // far down, or filtered out: its name finds it
+      place("filter").value = labels.name[i];
+      state.words = plainNames[i].trim();
       show();
     }
     rows[state.chosen]?.removeAttribute("aria-current");
@@ -108,7 +115,7 @@ function labelTable() {
     });
     const th = el("th", { scope: "col" }, button);
     th.dataset.key = key;
-    if (key === "ap") th.style.width = "21%";
+    if (key === "ap") th.style.width = "20%";
     return th;
   })));
   body.addEventListener("click", event => {
@@ -125,9 +132,12 @@ function labelTable() {
     if (!narrow.matches) choose(Number(next.dataset.label));
   });
   place("filter").addEventListener("input", event => { state.words = event.target.value.normalize("NFKC").toLocaleLowerCase().trim(); show(); });
-  place("show-all").addEventListener("click", () => { state.all = true; show(); });
+  place("show-all").addEventListener("click", () => grow(state.found.length));
+  table.parentNode.addEventListener("scroll", ({ target }) => {
+    if (target.scrollTop + 2 * target.clientHeight > target.scrollHeight && state.limit < state.found.length) grow(SOME_ROWS);
+  });
   narrow.addEventListener("change", settle);
-  const first = show();
-  if (first.length && !narrow.matches) choose(first[0]);
+  show();
+  if (state.found.length && !narrow.matches) choose(state.found[0]);
   return choose;
 }

@@ -57,19 +57,18 @@ def cloud(pen: Pen, dice: Dice, setting: Setting) -> None:
         colour = dice.pick(((150, 156, 168), (176, 180, 190), (128, 134, 148)))
     elif setting.time == "dusk":
         colour = dice.pick(((255, 206, 190), (246, 186, 176), (226, 190, 206)))
-    puffs, peak = dice.count(3, 5), dice.uniform(0.3, 0.7)
-    round_ones = []
+    puffs, peak = dice.count(3, 5), dice.uniform(0.35, 0.65)
+    rounds = []
     for i in range(puffs):
-        x = 0.2 + 0.6 * i / (puffs - 1)
-        r = max(0.1, (0.26 - 0.3 * abs(x - peak)) * dice.uniform(0.85, 1.1))
-        round_ones.append((x, max(r + 0.01, 0.36 - 0.55 * r), r))
-    under = shade(colour, 0.88)
-    pen.oval(0.5, 0.43, 0.49, 0.11, under)
-    for x, y, r in round_ones:
-        pen.disc(x, y + 0.02, r, under)
-    for x, y, r in round_ones:
-        pen.disc(x, y, r * 0.93, colour)
-    pen.oval(0.5, 0.405, 0.45, 0.09, colour)
+        x = 0.13 + 0.74 * i / (puffs - 1)
+        r = max(0.11, (0.25 - 0.3 * abs(x - peak)) * dice.uniform(0.9, 1.1))
+        rounds.append((min(max(x, r + 0.01), 0.99 - r), max(r + 0.01, 0.53 - r - dice.uniform(0.0, 0.3) * r), r))
+    for tone, lift, scale in ((shade(colour, 0.86), 0.0, 1.0), (colour, 0.022, 0.94)):
+        for x, y, r in rounds:
+            pen.disc(x, y - lift * 0.6, r * scale, tone)
+        pen.shape([(0.13, 0.38), (0.87, 0.38), (0.87, 0.54 - lift * 1.6), (0.13, 0.54 - lift * 1.6)], tone)
+        for x in (0.13, 0.87):
+            pen.disc(x, 0.43 - lift, 0.11 * scale, tone)
 
 
 def bird(pen: Pen, dice: Dice, setting: Setting) -> None:
@@ -102,9 +101,7 @@ def _flapping(pen: Pen, dice: Dice, colour: Colour) -> None:
 
 def _far(pen: Pen, dice: Dice, colour: Colour) -> None:
     """The two bows of a gull seen from afar."""
-    dark, dip = shade(colour, 0.8), dice.uniform(0.28, 0.4)
+    dark, dip = shade(colour, 0.8), dice.uniform(0.3, 0.42)
     for side in (-1, 1):
-        arch = [(0.5 + side * x, y) for x, y in ((0.0, dip + 0.12), (0.16, 0.14), (0.32, 0.1), (0.49, 0.3), (0.3, 0.22), (0.14, 0.32), (0.0, dip + 0.26))]
-        pen.shape(arch, dark)
-
-
+        upper, lower = bow(0.25, dip, 0.25, dip - 0.1, 180, 350, 10), bow(0.25, dip + 0.06, 0.25, dip - 0.12, 350, 180, 10)
+        pen.shape([(0.5 + side * x, y) for x, y in (*upper, *lower, (0.0, dip + 0.2))], dark)

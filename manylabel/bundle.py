@@ -1,0 +1,163 @@
+"""What leaves a run: a folder with everything a prediction needs, and nothing that runs code when it is opened.
+
+    weights.safetensors   backbone, neck and head
+    labels.json           names in the order of the logits, with their thresholds
+    preprocess.json       how an image becomes the network's input
+    config.yaml           the resolved settings of the run
+    README.md             model card: what it is, how good, on what
+    checksums.json        sha256 of each of the above
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from manylabel.atomic import sha256, sweep, write_json, write_text
+from manylabel.config import Config, dump, parse
+from manylabel.error import BundleError, CheckpointError
+from manylabel.labels import LabelSpace
+from manylabel.model import Model
+from manylabel.preprocess import Preprocess
+from manylabel.train.checkpoint import Checkpoint, load_tensors, save_tensors
+
+FORMAT = 1
+FILES = ("weights.safetensors", "labels.json", "preprocess.json", "config.yaml", "README.md")
+CHECKSUMS = "checksums.json"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A model that is ready to be used, with what belongs to it."""
+
+    model: Model
+    config: Config
+    labels: LabelSpace
+    thresholds: np.ndarray  # [N]
+    preprocess: Preprocess
+    fitted_on: str = ""  # fingerprint of the images the thresholds were fitted on
+
+
+def find_bundle(path: Path) -> Path:
+    """The bundle folder itself, or that of a run."""
+    for candidate in (path, path / "bundle"):
+        if (candidate / CHECKSUMS).is_file():
+            return candidate
+    if not path.exists():
+        raise BundleError(f"{path} does not exist")
+    unfinished = (path / "config.yaml").is_file()
+    hint = f"; finish the run first: manylabel train --resume --out {path}" if unfinished else ""
+    raise BundleError(f"{path} holds no bundle (no {CHECKSUMS}){hint}")
+
+
+def save_bundle(folder: Path, bundle: Bundle, results: dict[str, Any]) -> Path:
+    """Write a bundle; the checksums come last, so a half-written one is never taken for whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sweep(folder)
+    (folder / CHECKSUMS).unlink(missing_ok=True)
+    save_tensors(folder / "weights.safetensors", Checkpoint(bundle.model.state_dict(), {}))
+    pairs = zip(bundle.labels, bundle.thresholds.tolist(), strict=True)
+    labels = {
+        "format": FORMAT,
+        "labels": [{"name": name, "threshold": threshold} for name, threshold in pairs],
+        "thresholds_fitted_on": bundle.fitted_on,
+    }
+    write_json(folder / "labels.json", labels)
+    write_json(folder / "preprocess.json", asdict(bundle.preprocess))
+    write_text(folder / "config.yaml", dump(bundle.config))
+    write_text(folder / "README.md", model_card(bundle, results))
+    write_json(folder / CHECKSUMS, {"format": FORMAT, "sha256": {name: sha256(folder / name) for name in FILES}})
+    return folder
+
+
+def load_bundle(path: Path | str) -> Bundle:
+    """A bundle from its folder (or its run's), after its checksums have been compared."""
+    folder = find_bundle(Path(path))
+    sums = _json(folder / CHECKSUMS).get("sha256")
+    if not isinstance(sums, dict) or set(sums) != set(FILES):
+        raise BundleError(f"{folder / CHECKSUMS} does not list the files of a bundle ({', '.join(FILES)})")
+    for name in FILES:
+        file = folder / name
+        if not file.is_file() or file.is_symlink():
+            raise BundleError(f"{file} is missing, or is not a plain file")
+        if sha256(file) != sums[name]:
+            raise BundleError(f"{file} has another checksum than when it was written; get the bundle again")
+    try:
+        config = parse(Config, yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")))
+        entries = _json(folder / "labels.json")
+        labels = LabelSpace(tuple(str(entry["name"]) for entry in entries["labels"]))
+        thresholds = np.array([float(entry["threshold"]) for entry in entries["labels"]])
+        facts = _json(folder / "preprocess.json")
+        preprocess = parse(Preprocess, facts, "preprocess")
+        model = Model(config, len(labels), load_weights=False)
+        state = load_tensors(folder / "weights.safetensors").tensors
+        model.load_state_dict(state)
+        model.backbone.use(preprocess)
+    except (KeyError, TypeError, ValueError, RuntimeError, yaml.YAMLError, CheckpointError) as error:
+        raise BundleError(f"{folder} is not a bundle of this version of manylabel: {error}") from error
+    return Bundle(model.eval(), config, labels, thresholds, preprocess, str(entries.get("thresholds_fitted_on", "")))
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BundleError(f"{path} cannot be read: {error}") from error
+    if not isinstance(value, dict):
+        raise BundleError(f"{path} should hold a mapping")
+    return value
+
+
+def model_card(bundle: Bundle, results: dict[str, Any]) -> str:
+    """A page for people: what the model does, how good it is, what to mind."""
+    data, config = results["data"], bundle.config
+    scored = sorted((row for row in results["labels"] if row["ap"] is not None), key=lambda row: row["ap"])
+    weakest = ", ".join(f"{_inline(row['name'])} ({row['ap']:.1f})" for row in scored[:5])
+    strongest = ", ".join(f"{_inline(row['name'])} ({row['ap']:.1f})" for row in scored[::-1][:5])
+    names = ", ".join(_inline(name) for name in bundle.labels.names[:200])
+    figures = "\n".join(f"| {name} | {_figure(results[name])} |" for name in ("mAP", "mAP_interpolated", "CF1", "OF1"))
+    notes = "\n".join(f"- {note}" for note in results["notes"]) or "- none"
+    return f"""# {_inline(results["title"])}
+
+A multi-label image classifier: {len(bundle.labels)} labels, {config.backbone.name} backbone ({config.backbone.freeze}),
+{config.head.name} head, {bundle.preprocess.size} px. Made with manylabel on {results["created"]}.
+
+    manylabel predict . photo.jpg
+
+## How good it is
+On {data["images"]} images of {_inline(str(data["name"]))} ({data["split"]}), in percent
+({results["labels_scored"]} of {results["labels_total"]} labels scored; mAP is not interpolated):
+
+| figure | value |
+|---|---|
+{figures}
+
+Weakest labels (AP): {weakest}. Strongest: {strongest}.
+
+## What to mind
+{notes}
+- It knows nothing but its labels, and images like those it was trained on. Scores are not certainties:
+  the expected calibration error here is {_figure(results["calibration_error"])} percent.
+
+## Labels
+{names}{" …" if len(bundle.labels) > 200 else ""}
+"""
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _inline(text: str) -> str:
+    """Text that Markdown and HTML leave alone."""
+    for character in "\\`*_{}[]<>#|!":
+        text = text.replace(character, f"\\{character}" if character not in "<>" else {"<": "&lt;", ">": "&gt;"}[character])
+    return " ".join(text.split())[:200]
+
+
+__all__ = ["Bundle", "find_bundle", "load_bundle", "save_bundle"]

@@ -1,0 +1,361 @@
+"""The command line: parse, call, print. Heavy libraries are imported inside the commands, so that --help is instant."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table as RichTable
+from typer.core import TyperGroup
+
+from manylabel.error import ManylabelError
+from manylabel.suggest import closest
+
+
+class Commands(TyperGroup):
+    """Answers an unknown command with the closest one."""
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
+        names = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in names:
+            ctx.fail(f"there is no command {args[0]!r}{closest(args[0], names)}")
+        return super().resolve_command(ctx, args)
+
+
+HELP = """Recognise everything in an image at once.
+
+\b
+  manylabel demo                                             the whole path on embedded data
+  manylabel train photos/ --out runs/mine                    photos/labels.csv: file_name,labels
+  manylabel evaluate runs/mine --data photos/ --split val
+  manylabel predict runs/mine holiday.jpg --json
+"""
+
+app = typer.Typer(cls=Commands, help=HELP, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+data_app = typer.Typer(cls=Commands, help="Look at data before training on it.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(data_app, name="data")
+
+Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="any setting, e.g. train.epochs=20")]
+DATA_HELP = "a label file, a folder that holds one, or 'scenes'"
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from manylabel import __version__
+
+        typer.echo(f"manylabel {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress, only results and errors")] = False,
+) -> None:
+    from manylabel import console
+
+    console.QUIET = quiet
+
+
+@app.command()
+def train(
+    data: Annotated[str | None, typer.Argument(help=DATA_HELP, show_default=False)] = None,
+    out: Annotated[Path, typer.Option(help="folder of the run")] = Path("runs/latest"),
+    recipe: Annotated[str | None, typer.Option(help="a recipe by name (see 'manylabel recipes'), or a YAML file")] = None,
+    head: Annotated[str | None, typer.Option(help="see 'manylabel heads'")] = None,
+    backbone: Annotated[str | None, typer.Option(help="see 'manylabel backbones'")] = None,
+    frozen: Annotated[bool, typer.Option("--frozen", help="train the head only")] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="train the head and the backbone's last layers")] = False,
+    full: Annotated[bool, typer.Option("--full", help="train everything")] = False,
+    epochs: Annotated[int | None, typer.Option(help="passes over the training images", min=1)] = None,
+    seed: Annotated[int | None, typer.Option(help="same seed, same weights")] = None,
+    settings: Settings = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the run in --out")] = False,
+) -> None:
+    """Train, judge and bundle a classifier.
+
+    \b
+    manylabel train photos/ --out runs/mine
+    manylabel train photos/labels.csv --backbone efficientnet_lite2 --full --epochs 20 --out runs/full
+    manylabel train scenes --set loss.name=asl --set train.ema=0.999 --out runs/try
+    manylabel train --resume --out runs/mine
+    """
+    chosen = [name for name, flag in (("frozen", frozen), ("partial", partial), ("full", full)) if flag]
+    if len(chosen) > 1:
+        raise ManylabelError(f"--{' and --'.join(chosen)} exclude each other; choose one")
+    if data is None and recipe is None and not resume:
+        raise ManylabelError("no data given; name a label file or a folder that holds one, e.g. manylabel train photos/")
+    sections: dict[str, Any] = {}
+    if head:
+        sections["head"] = {"name": head}
+    if backbone:
+        sections["backbone"] = {"name": backbone}
+    if chosen:
+        sections.setdefault("backbone", {})["freeze"] = chosen[0]
+    if epochs is not None:
+        sections["train"] = {"epochs": epochs}
+    if seed is not None:
+        sections.setdefault("train", {})["seed"] = seed
+    from manylabel import run
+
+    result = run.train(
+        data, out=out, recipe=recipe, settings=settings or [], resume=resume, overwrite=overwrite, **sections
+    )
+    _print_figures(result.results)
+    typer.echo(f"report: {out / 'report.html'}\nuse it: manylabel predict {out} IMAGE…")
+
+
+@app.command()
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="folder of a run or a bundle")],
+    data: Annotated[str | None, typer.Option(help=f"{DATA_HELP}; default: what it was trained on")] = None,
+    split: Annotated[str | None, typer.Option(help="train, val or test; default: val where there is one")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write results.json here")] = None,
+    report_file: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="write a report here")] = None,
+    settings: Settings = None,
+) -> None:
+    """Judge a trained model, from the pixels on.
+
+    \b
+    manylabel evaluate runs/mine
+    manylabel evaluate runs/mine --data photos/ --split test --json test.json --report test.html
+    """
+    from manylabel import run as runs
+    from manylabel.atomic import write_json
+
+    results, extra = runs.evaluate(run, data=data, split=split, settings=settings or [])
+    _print_figures(results)
+    if json_file:
+        write_json(json_file, results)
+    if report_file:
+        from manylabel.report import write_report
+
+        write_report(results, extra, report_file)
+
+
+@app.command()
+def predict(
+    bundle: Annotated[Path, typer.Argument(help="folder of a bundle or a run")],
+    images: Annotated[list[Path], typer.Argument(help="image files and folders of images")],
+    as_json: Annotated[bool, typer.Option("--json", help="all labels as JSON on standard output")] = False,
+    top: Annotated[int | None, typer.Option(help="at most so many labels per image", min=1)] = None,
+) -> None:
+    """Say what is in images.
+
+    \b
+    manylabel predict runs/mine holiday.jpg photos/
+    manylabel predict runs/mine holiday.jpg --json --top 5
+    """
+    from manylabel import console
+    from manylabel.predict import Predictor, find_images
+
+    found = find_images(images)
+    predictor = Predictor.load(bundle)
+    with console.counting("predicting", len(found)) as advance:
+        predictions = list(predictor.stream(found, advance))
+    if as_json:
+        typer.echo(json.dumps([p.plain(top) for p in predictions], indent=1, ensure_ascii=False))
+    else:
+        for prediction in predictions:
+            typer.echo(_line(prediction, top))
+    if all(p.error for p in predictions):
+        raise typer.Exit(1)
+
+
+def _line(prediction: Any, top: int | None) -> str:
+    if prediction.error:
+        return f"{prediction.image}: cannot be read: {prediction.error}"
+    above = [entry for entry in prediction.labels if entry.above][:top]
+    text = ", ".join(f"{entry.label} {100 * entry.score:.0f} %" for entry in above)
+    best = prediction.labels[0]
+    return f"{prediction.image}: {text or f'nothing above its threshold (closest: {best.label} {100 * best.score:.0f} %)'}"
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="folder with results.json (a run)")],
+    out: Annotated[Path | None, typer.Option(help="file to write; default: report.html in that folder")] = None,
+) -> None:
+    """Make the HTML report of a run again from its results.json."""
+    from manylabel.report import report_from_files
+
+    typer.echo(report_from_files(run, out))
+
+
+@data_app.command("check")
+def check(
+    path: Annotated[str, typer.Argument(help=DATA_HELP)],
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write the findings here")] = None,
+    settings: Settings = None,
+) -> None:
+    """Look at labels and images; the exit code is 0 when a model can be trained on them.
+
+    \b
+    manylabel data check photos/
+    """
+    from manylabel import console
+    from manylabel.atomic import write_json
+    from manylabel.config import make_config
+    from manylabel.data.audit import audit
+    from manylabel.data.read import read_table
+
+    config = make_config(None, settings or [], data={"path": path}).data
+    table = read_table(config)
+    with console.counting("decoding", len(table)) as advance:
+        findings = audit(table, max_bad_share=config.max_bad_share, workers=config.workers, advance=advance)
+    _print_audit(findings, table.notes)
+    if json_file:
+        write_json(json_file, findings.plain())
+    if not findings.trainable:
+        raise typer.Exit(1)
+
+
+@app.command()
+def heads() -> None:
+    """List the heads with their options."""
+    from manylabel.head import HEADS
+
+    _print_registry(HEADS)
+
+
+@app.command()
+def backbones(pattern: Annotated[str, typer.Argument(help="e.g. 'vit*'; default: those with weights by pip")] = "") -> None:
+    """List backbones: those whose weights come by pip, or timm's that match a pattern."""
+    from manylabel.backbone.bundled import BUNDLED
+
+    if not pattern:
+        for name, facts in BUNDLED.items():
+            typer.echo(f"{name:32} weights by pip (timm's {facts.timm_name})")
+        typer.echo("and any timm model, e.g.: manylabel backbones 'convnext*'")
+        return
+    import timm
+
+    found = timm.list_models(pattern)
+    if not found:
+        raise ManylabelError(f"no timm model matches {pattern!r}{closest(pattern, timm.list_models())}")
+    typer.echo("\n".join(found))
+
+
+@app.command()
+def recipes() -> None:
+    """List the recipes."""
+    from manylabel.config import recipe_folder, recipe_names
+
+    for name in recipe_names():
+        first = (recipe_folder() / f"{name}.yaml").read_text(encoding="utf-8").splitlines()[0]
+        typer.echo(f"{name:28} {first.lstrip('# ')}")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="folder of the run; a demo run in it is replaced")] = Path("runs/demo"),
+    settings: Settings = None,
+) -> None:
+    """The whole path on embedded data: train, judge, report. A few minutes on two cores."""
+    from manylabel import run
+
+    result = run.train(None, out=out, recipe="demo", settings=settings or [], overwrite=True)
+    _print_figures(result.results)
+    typer.echo(f"report: {out / 'report.html'}")
+
+
+@app.command()
+def bench(
+    name: Annotated[str, typer.Argument(help="metrics or loader")],
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write the rows here")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="smaller inputs, for a first look")] = False,
+) -> None:
+    """Measure ours and a peer in the same process, interleaved, on the same inputs (ratio > 1: ours is better)."""
+    from manylabel.bench import run_bench
+    from manylabel.bench.table import print_table, write_json
+
+    rows = run_bench(name, quick)
+    print_table(rows)
+    if json_file:
+        write_json(rows, json_file)
+
+
+# --- printing -----------------------------------------------------------------------------------------------------
+
+
+def _print_figures(results: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    data = results["data"]
+    table = RichTable(title=f"{results['title']}: {data['name']} {data['split']}, {data['images']} images", title_style="bold")
+    table.add_column("figure")
+    table.add_column("percent", justify="right")
+    rows = [
+        ("mAP (not interpolated)", results["mAP"]),
+        ("mAP (VOC-interpolated)", results["mAP_interpolated"]),
+        *((f"{name} (at 0.5)", results[name]) for name in ("CP", "CR", "CF1", "OP", "OR", "OF1")),
+        ("CF1 (at each label's threshold)", results["at_thresholds"]["CF1"]),
+        ("OF1 (at each label's threshold)", results["at_thresholds"]["OF1"]),
+        ("calibration error", results["calibration_error"]),
+    ]
+    for name, value in rows:
+        table.add_row(name, "–" if value is None else f"{value:.2f}")
+    out = Console(highlight=False)
+    out.print(table)
+    for note in [f"{results['labels_scored']} of {results['labels_total']} labels scored", *results["notes"]]:
+        out.print(f"  · {note}", markup=False, soft_wrap=True)
+
+
+def _print_audit(findings: Any, notes: tuple[str, ...]) -> None:
+    from rich.console import Console
+
+    out = Console(highlight=False)
+    table = RichTable(title=findings.name, show_header=False)
+    splits = ", ".join(f"{count} {name}" for name, count in findings.splits.items()) or "none given"
+    for name, value in (
+        ("images", findings.images),
+        ("splits", splits),
+        ("labels", findings.labels),
+        ("labels per image", f"{findings.labels_per_image:.2f}"),
+        ("images without a label", findings.images_without_labels),
+        ("unknown entries", f"{findings.unknown_share:.1%}"),
+        ("most frequent", ", ".join(f"{k} {v}" for k, v in list(findings.support.items())[:5])),
+        ("rarest", ", ".join(f"{k} {v}" for k, v in list(findings.support.items())[-5:])),
+        ("fewer than 10 images", len(findings.too_rare_to_judge) + len(findings.too_rare_to_split)),
+        ("long side in pixels", " / ".join(str(v) for v in findings.sizes.values()) + " (smallest / median / largest)"),
+        ("unreadable", len(findings.unreadable)),
+    ):
+        table.add_row(name, str(value))
+    out.print(table)
+    for line in [*notes, *(f"{key}: {reason}" for key, reason in list(findings.unreadable.items())[:10])]:
+        out.print(f"  · {line}", markup=False, soft_wrap=True)
+    for line in findings.warnings:
+        out.print(f"  ! {line}", markup=False, soft_wrap=True)
+    for line in findings.problems:
+        out.print(f"  ✗ {line}", markup=False, soft_wrap=True)
+    out.print("trainable" if findings.trainable else "not trainable as it is")
+
+
+def _print_registry(registry: Any) -> None:
+    from dataclasses import fields
+
+    for name, summary in registry.summary().items():
+        typer.echo(f"{name}: {summary}")
+        for field in fields(registry.get(name).Options):
+            typer.echo(f"    {registry.kind}.{field.name} = {field.default!r:12} {field.metadata.get('help', '')}")
+
+
+def main() -> None:
+    """Entry point: our own errors become one clear message and an exit code, without a traceback."""
+    from manylabel.console import console
+
+    try:
+        app(standalone_mode=True)
+    except ManylabelError as error:
+        console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+        sys.exit(getattr(error, "exit_code", 2))
+    except KeyboardInterrupt:
+        console.print("stopped", style="red")
+        os._exit(130)
+    except BrokenPipeError:  # the reader of our output went away
+        os._exit(141)

@@ -1,0 +1,52 @@
+"""What people see while work goes on: one console, and progress bars on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+console = Console(stderr=True, highlight=False)
+QUIET = False  # set by --quiet and by tests
+
+
+def say(text: str) -> None:
+    """A line for the person at the terminal (standard error, so that --json output stays clean)."""
+    if not QUIET:
+        console.print(text, markup=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    console.print(f"note: {text}", style="yellow", markup=False, soft_wrap=True)
+
+
+def _bar(*extra: TextColumn) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        MofNCompleteColumn(),
+        *extra,
+        TimeRemainingColumn(),
+        console=console,
+        disable=QUIET,
+        transient=True,
+    )
+
+
+@contextmanager
+def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """`with counting("decoding", n) as advance: advance(k)`"""
+    with _bar() as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+@contextmanager
+def training(total: int, done: int = 0) -> Iterator[Callable[[int, str], None]]:
+    """A bar over all batches of a run; `show(done, text)` moves it and says loss, mAP and rate."""
+    with _bar(TextColumn("{task.fields[text]}")) as bar:
+        task = bar.add_task("training", total=total, completed=done, text="")
+        yield lambda count, text: bar.update(task, completed=count, text=text)

@@ -1,0 +1,221 @@
+"""Scores and labels to results: the figures (results.json) and what the report shows beside them (details.json)."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from manylabel.data.source import ImageSource
+from manylabel.error import DataError, DecodeError
+from manylabel.labels import ABSENT, PRESENT, UNKNOWN, LabelSpace, known, support
+from manylabel.metric import (
+    F1,
+    average_precisions,
+    calibration,
+    cross_fitted_decisions,
+    f1_at_k,
+    f1_of_decisions,
+    f1_scores,
+    label_calibration_error,
+    mean_defined,
+    per_label_of_decisions,
+    precision_recall_curve,
+)
+
+SCHEMA = 1
+CURVE_POINTS = 100
+MOST_COOCCURRING = 40
+MISTAKES = 24
+THUMBNAIL = 144
+
+DEFINITIONS = {
+    "mAP": "mean over labels of average precision, not interpolated: the mean of the precision at each positive",
+    "mAP_interpolated": "the same with VOC all-point interpolation; never smaller, not comparable with mAP",
+    "CP CR CF1": "precision and recall averaged over labels at score 0.5, and the harmonic mean of these two averages",
+    "OP OR OF1": "precision, recall and F1 over all decisions together at score 0.5",
+    "top3": "the same six figures when only an image's three highest scores count, and only from 0.5 on",
+    "at_thresholds": "the same six figures with each label's own fitted threshold instead of 0.5",
+    "f1_at": "over all decisions, when the K highest scores of every image are taken whatever they are",
+    "calibration_error": "expected calibration error: mean gap between score and observed frequency, 15 bins",
+    "label_calibration_error": "the same for each label on its own, averaged over labels",
+}
+
+
+def judge(
+    scores: np.ndarray, matrix: np.ndarray, labels: LabelSpace, thresholds: np.ndarray, *, fitted_here: bool
+) -> dict[str, Any]:
+    """All figures of scores [n, N] against labels [n, N], in percent; None where a figure is undefined.
+
+    `fitted_here` says that the thresholds were fitted on these very images; precision and recall at thresholds are
+    then cross-fitted (each half judged with thresholds of the other), so that they are not flattered.
+    """
+    if not len(scores):
+        raise DataError("there is no readable image to judge the model on")
+    ap = average_precisions(scores, matrix)
+    decisions = cross_fitted_decisions(scores, matrix) if fitted_here else scores >= thresholds
+    at_label = per_label_of_decisions(decisions, matrix)
+    mean_ap, scored = mean_defined(ap["none"])
+    rows = zip(
+        labels, ap["none"], ap["voc"], support(matrix), known(matrix).sum(axis=0), thresholds, *at_label, strict=True
+    )
+    notes = []
+    if scored < len(labels):
+        notes.append(f"{len(labels) - scored} of {len(labels)} labels have no positive here and are not scored")
+    if fitted_here:
+        notes.append(
+            "the stored thresholds were fitted on these images; precision and recall at thresholds are cross-fitted "
+            "(each half of the images is judged with thresholds from the other half)"
+        )
+    return {
+        "mAP": _percent(mean_ap),
+        "mAP_interpolated": _percent(mean_defined(ap["voc"])[0]),
+        **_six(f1_scores(scores, matrix)),
+        "top3": _six(f1_scores(scores, matrix, top_k=3)),
+        "at_thresholds": _six(f1_of_decisions(decisions, matrix)),
+        "f1_at": {str(k): _three(f1_at_k(scores, matrix, k)) for k in (3, 5) if k <= len(labels)},
+        "calibration_error": _percent(calibration(scores, matrix).error),
+        "label_calibration_error": _percent(mean_defined(label_calibration_error(scores, matrix))[0]),
+        "labels_scored": scored,
+        "labels_total": len(labels),
+        "definitions": DEFINITIONS,
+        "notes": notes,
+        "labels": [
+            {
+                "name": name,
+                "ap": _percent(plain),
+                "ap_interpolated": _percent(voc),
+                "support": int(positives),
+                "known": int(checked),
+                "threshold": round(float(threshold), 6),
+                "precision": _percent(precision),
+                "recall": _percent(recall),
+                "f1": _percent(f1),
+            }
+            for name, plain, voc, positives, checked, threshold, precision, recall, f1 in rows
+        ],
+    }
+
+
+def describe(title: str, data: dict[str, Any], model: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
+    """results.json: who was judged on what, then the figures."""
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"schema": SCHEMA, "title": title, "created": created, "data": data, "model": model, **figures}
+
+
+def _percent(value: float) -> float | None:
+    return None if math.isnan(value) else round(100 * float(value), 4)
+
+
+def _six(f1: F1) -> dict[str, float | None]:
+    return {name: _percent(getattr(f1, name)) for name in ("CP", "CR", "CF1", "OP", "OR", "OF1")}
+
+
+def _three(f1: F1) -> dict[str, float | None]:
+    return {"precision": _percent(f1.OP), "recall": _percent(f1.OR), "f1": _percent(f1.OF1)}
+
+
+# --- details for the report ---------------------------------------------------------------------------------------
+
+
+def details(
+    scores: np.ndarray,
+    matrix: np.ndarray,
+    labels: LabelSpace,
+    keys: Sequence[str],
+    source: ImageSource,
+    history: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Curves, calibration bins, co-occurrence and the worst mistakes with thumbnails."""
+    bins = calibration(scores, matrix)
+    return {
+        "schema": SCHEMA,
+        "curves": [_curve(scores[:, i], matrix[:, i]) for i in range(len(labels))],
+        "calibration": {
+            "edges": np.linspace(0, 1, len(bins.count) + 1).round(6).tolist(),
+            "score": _rounded(bins.mean_score),
+            "observed": _rounded(bins.frequency),
+            "count": bins.count.tolist(),
+        },
+        "cooccurrence": _cooccurrence(matrix, labels),
+        "history": history,
+        "mistakes": _mistakes(scores, matrix, labels, keys, source),
+    }
+
+
+def _rounded(values: np.ndarray) -> list[float | None]:
+    return [None if math.isnan(v) else round(float(v), 4) for v in values]
+
+
+def _curve(scores: np.ndarray, states: np.ndarray) -> dict[str, list[float | None]] | None:
+    if not (states == PRESENT).any():
+        return None
+    precision, recall, _ = precision_recall_curve(scores, states)
+    pick = np.unique(np.linspace(0, len(recall) - 1, CURVE_POINTS).round().astype(int))
+    steps = np.unique(np.searchsorted(recall, np.linspace(0, 1, CURVE_POINTS)).clip(0, len(recall) - 1))
+    pick = steps if len(steps) > 1 else pick  # even in recall, where the curve is read
+    return {"precision": _rounded(precision[pick]), "recall": _rounded(recall[pick])}
+
+
+def _cooccurrence(matrix: np.ndarray, labels: LabelSpace) -> dict[str, Any]:
+    chosen = np.sort(np.argsort(-support(matrix), kind="stable")[:MOST_COOCCURRING])
+    present = (matrix[:, chosen] == PRESENT).astype(np.float32)
+    counts = (present.T @ present).round().astype(int)
+    return {"names": [labels.names[i] for i in chosen], "counts": counts.tolist()}
+
+
+def _mistakes(
+    scores: np.ndarray, matrix: np.ndarray, labels: LabelSpace, keys: Sequence[str], source: ImageSource
+) -> list[dict[str, Any]]:
+    """Half the most confident false alarms, half the most surely missed labels; one per image."""
+    found = []
+    for kind, state, sign in (("missed", PRESENT, 1), ("false alarm", ABSENT, -1)):
+        ranked = np.where(matrix == state, sign * scores, np.inf)
+        worst_label = ranked.argmin(axis=1)
+        worst = ranked[np.arange(len(ranked)), worst_label]
+        wrong = np.flatnonzero(worst < (0.5 if sign > 0 else -0.5))
+        for row in wrong[np.argsort(worst[wrong], kind="stable")][: MISTAKES // 2]:
+            found.append(_mistake(kind, row, worst_label[row], scores[row], matrix[row], labels, str(keys[row]), source))
+    return found
+
+
+def _mistake(
+    kind: str,
+    row: int,
+    label: int,
+    scores: np.ndarray,
+    states: np.ndarray,
+    labels: LabelSpace,
+    key: str,
+    source: ImageSource,
+) -> dict[str, Any]:
+    said = {PRESENT: True, ABSENT: False, UNKNOWN: None}
+    return {
+        "file": key,
+        "thumbnail": thumbnail(source, key),
+        "kind": kind,
+        "label": labels.names[label],
+        "score": round(float(scores[label]), 4),
+        "present": [labels.names[i] for i in np.flatnonzero(states == PRESENT)],
+        "top": [
+            {"label": labels.names[i], "score": round(float(scores[i]), 4), "present": said[int(states[i])]}
+            for i in np.argsort(-scores, kind="stable")[:5]
+        ],
+    }
+
+
+def thumbnail(source: ImageSource, key: str) -> str | None:
+    """A small JPEG as a data address, or None when the image cannot be read."""
+    try:
+        image = source.read(key, at_least=THUMBNAIL)
+    except DecodeError:
+        return None
+    image.thumbnail((THUMBNAIL, THUMBNAIL))
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=80)
+    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -1,0 +1,139 @@
+"""The one door to a trained model: Predictor.load(bundle).predict(images)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from manylabel.bundle import Bundle, load_bundle
+from manylabel.data.decode import decode
+from manylabel.data.transform import evaluation_transform, needed_side
+from manylabel.error import DataError, DecodeError
+
+IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".jp2", ".ppm"}
+ImageLike = str | os.PathLike[str] | bytes | Image.Image | np.ndarray
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """One label of one image."""
+
+    label: str
+    score: float
+    threshold: float
+    above: bool
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """All labels of one image, highest score first; or the reason why there are none."""
+
+    image: str
+    labels: tuple[LabelScore, ...] = ()
+    error: str | None = None
+
+    @property
+    def present(self) -> list[str]:
+        """The labels above their thresholds."""
+        return [entry.label for entry in self.labels if entry.above]
+
+    def plain(self, top: int | None = None) -> dict[str, Any]:
+        """For JSON."""
+        if self.error is not None:
+            return {"image": self.image, "error": self.error}
+        return {"image": self.image, "labels": [vars(entry) for entry in self.labels[:top]]}
+
+
+class Predictor:
+    """A bundle on a device."""
+
+    def __init__(self, bundle: Bundle, device: str | torch.device | None = None, batch_size: int = 32) -> None:
+        self.bundle = bundle
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.batch_size = batch_size
+        self.model = bundle.model.eval().to(self.device)
+        self.transform = evaluation_transform(bundle.preprocess)
+        self.at_least = needed_side(bundle.preprocess)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: str | torch.device | None = None) -> Predictor:
+        """From a bundle folder, or the folder of a run."""
+        return cls(load_bundle(Path(path)), device)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.bundle.labels.names
+
+    def predict(self, images: ImageLike | Iterable[ImageLike]) -> list[Prediction]:
+        """One prediction per image, in order. An unreadable image gives a prediction with an error, not an exception."""
+        single = isinstance(images, (str, os.PathLike, bytes, Image.Image, np.ndarray))
+        return list(self.stream([images] if single else images))  # type: ignore[list-item, arg-type]
+
+    def stream(self, images: Iterable[ImageLike], advance: Callable[[int], None] = lambda _: None) -> Iterator[Prediction]:
+        """The same one by one, for any number of images in bounded memory."""
+        waiting: list[tuple[str, Tensor | str]] = []
+        for number, image in enumerate(images):
+            waiting.append(self._prepare(image, number))
+            if len(waiting) == self.batch_size:
+                yield from self._answer(waiting)
+                advance(len(waiting))
+                waiting = []
+        if waiting:
+            yield from self._answer(waiting)
+            advance(len(waiting))
+
+    def _prepare(self, image: ImageLike, number: int) -> tuple[str, Tensor | str]:
+        name = os.fspath(image) if isinstance(image, (str, os.PathLike)) else f"image {number + 1}"
+        try:
+            if isinstance(image, np.ndarray):
+                image = Image.fromarray(image)
+            if isinstance(image, Image.Image):
+                return name, self.transform(image.convert("RGB"))
+            return name, self.transform(decode(image, at_least=self.at_least))
+        except (DecodeError, TypeError, ValueError) as error:
+            return name, str(error)
+
+    def _answer(self, waiting: Sequence[tuple[str, Tensor | str]]) -> Iterator[Prediction]:
+        good = [tensor for _, tensor in waiting if isinstance(tensor, Tensor)]
+        scores = iter(self.score_batch(torch.stack(good)) if good else ())
+        for name, tensor in waiting:
+            yield self._label(name, next(scores)) if isinstance(tensor, Tensor) else Prediction(name, error=tensor)
+
+    @torch.inference_mode()
+    def score_batch(self, images: Tensor) -> np.ndarray:
+        """Probabilities [B, N] of transformed images uint8 [B, 3, S, S]."""
+        return torch.sigmoid(self.model(images.to(self.device)).float()).cpu().numpy()
+
+    def _label(self, name: str, scores: np.ndarray) -> Prediction:
+        thresholds = self.bundle.thresholds
+        return Prediction(
+            name,
+            tuple(
+                LabelScore(self.labels[i], float(scores[i]), float(thresholds[i]), bool(scores[i] >= thresholds[i]))
+                for i in np.argsort(-scores, kind="stable")
+            ),
+        )
+
+
+def find_images(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """Files as they are, and every image file inside folders, sorted; a path that is not there is an error."""
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES and p.is_file())
+            if not inside:
+                raise DataError(f"there is no image in the folder {path}")
+            found += inside
+        elif path.exists():
+            found.append(path)
+        else:
+            raise DataError(f"{path} does not exist")
+    return found

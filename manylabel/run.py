@@ -1,0 +1,437 @@
+"""A run from data to a judged, reusable classifier: what `manylabel train` and `manylabel.train` do.
+
+    <out>/config.yaml   run.json   metrics.jsonl   bad_images.csv   split.csv   checkpoints/
+          bundle/       results.json   details.json   report.html
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import platform
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+
+import manylabel
+from manylabel import console
+from manylabel.atomic import write_json, write_text
+from manylabel.bundle import Bundle, load_bundle, save_bundle
+from manylabel.config import Config, dump, make_config, parse, plain
+from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
+from manylabel.data.bad_images import BadImages
+from manylabel.data.read import read_table
+from manylabel.data.sampler import EpochBatches
+from manylabel.data.split import train_val_split
+from manylabel.data.table import Table
+from manylabel.data.transform import varies
+from manylabel.error import CheckpointError, ConfigError, DataError
+from manylabel.evaluate import describe, details, judge
+from manylabel.head import HEADS
+from manylabel.labels import known, support
+from manylabel.loss import LOSSES
+from manylabel.metric import fit_thresholds
+from manylabel.model import Model
+from manylabel.neck import NECKS
+from manylabel.report import write_report
+from manylabel.train.feature_cache import Announcement, FeatureCache, cached_features
+from manylabel.train.feed import Feed, FeatureFeed, PixelFeed
+from manylabel.train.history import read_history
+from manylabel.train.loop import Progress, Trainer
+from manylabel.train.optimise import OPTIMISERS, SCHEDULES
+from manylabel.train.scoring import score
+from manylabel.train.stop import StopRequest
+
+TRACKERS = {"tensorboard": "tensorboard", "mlflow": "mlflow", "wandb": "wandb"}
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a finished run left behind."""
+
+    folder: Path
+    results: dict[str, Any]
+
+    @property
+    def mAP(self) -> float | None:  # noqa: N802 (its name everywhere else)
+        return self.results["mAP"]
+
+    @property
+    def bundle(self) -> Path:
+        return self.folder / "bundle"
+
+
+def train(
+    data: str | None = None,
+    *,
+    out: str | Path,
+    recipe: str | None = None,
+    settings: Iterable[str] = (),
+    resume: bool = False,
+    overwrite: bool = False,
+    **sections: Mapping[str, Any] | str,
+) -> RunResult:
+    """Train on `data`; sections are config sections as dicts or part names, e.g. head="linear", train={"epochs": 3}."""
+    folder = Path(out)
+    given: dict[str, Any] = {k: {"name": v} if isinstance(v, str) else dict(v) for k, v in sections.items()}
+    if data is not None:
+        given.setdefault("data", {})["path"] = str(data)
+    asked = bool(recipe or given or list(settings))
+    config = resolve(make_config(recipe, settings, **given)) if asked or not resume else None
+    config = _open_folder(folder, config, resume, overwrite)
+    with StopRequest() as stop:
+        return _Run(folder, config, stop).go(resume)
+
+
+def resolve(config: Config) -> Config:
+    """The config with every option of every part written out; wrong names and options are found here, before work."""
+    config = replace(
+        config,
+        neck=NECKS.resolve(config.neck),
+        head=HEADS.resolve(config.head),
+        loss=LOSSES.resolve(config.loss),
+        optimiser=OPTIMISERS.resolve(config.optimiser),
+        schedule=SCHEDULES.resolve(config.schedule),
+    )
+    t = config.train
+    positive = {"train.epochs": t.epochs, "train.batch_size": t.batch_size, "train.accumulate": t.accumulate}
+    for name, value in positive.items():
+        if value < 1:
+            raise ConfigError(f"{name} must be at least 1, not {value}")
+    if not 0 <= t.ema < 1:
+        raise ConfigError(f"train.ema must be in 0..1 (0.9997 is usual for long runs), not {t.ema}")
+    if t.cache == "on" and not _cacheable(config):
+        raise ConfigError("train.cache=on needs a frozen backbone and no augmentation (features are computed only once)")
+    return config
+
+
+def _cacheable(config: Config) -> bool:
+    return config.backbone.freeze == "frozen" and not varies(config.augment)
+
+
+def _open_folder(folder: Path, config: Config | None, resume: bool, overwrite: bool) -> Config:
+    """Make or reopen the run's folder; never write over another run unasked."""
+    stored = folder / "config.yaml"
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; choose another --out")
+    if resume:
+        if not stored.is_file():
+            raise CheckpointError(f"there is no run to resume in {folder} (no config.yaml)")
+        old = parse(Config, yaml.safe_load(stored.read_text(encoding="utf-8")))
+        if config is not None and config != old:
+            changed = ", ".join(_differences(plain(old), plain(config)))
+            raise ConfigError(f"{folder} was started with other settings ({changed}); resume it without them")
+        return old
+    if config is None:
+        raise ConfigError("nothing to train: name the data")
+    if stored.exists():
+        if not overwrite:
+            raise ConfigError(
+                f"{folder} already holds a run; --resume goes on with it, --overwrite replaces it, or choose another --out"
+            )
+        for name in ("checkpoints", "bundle"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        for name in ("metrics.jsonl", "results.json", "details.json", "report.html", "split.csv", "run.json", BAD_IMAGES):
+            (folder / name).unlink(missing_ok=True)
+    return config
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any], where: str = "") -> list[str]:
+    found = []
+    for key in sorted(old.keys() | new.keys()):
+        a, b = old.get(key), new.get(key)
+        if isinstance(a, dict) and isinstance(b, dict):
+            found += _differences(a, b, f"{where}{key}.")
+        elif a != b:
+            found.append(f"{where}{key}: {a!r} → {b!r}")
+    return found
+
+
+class _Run:
+    """The steps of a run, in order."""
+
+    def __init__(self, folder: Path, config: Config, stop: StopRequest) -> None:
+        self.folder = folder
+        self.config = config
+        self.stop = stop
+
+    def go(self, resume: bool) -> RunResult:
+        config = self.config
+        table = self._table()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_text(self.folder / "config.yaml", dump(config))
+        self.accelerator = self._accelerator()
+        set_seed(config.train.seed)
+        model = Model(config, len(table.labels))
+        everything, trained = model.parameter_counts()
+        console.say(
+            f"{config.backbone.name} ({config.backbone.freeze}) + {config.head.name}: {everything / 1e6:.2f} M parameters, "
+            f"{trained / 1e6:.3f} M trained"
+        )
+        self._write_facts(table)
+        train_rows, val_rows = table.rows("train"), table.rows("val")
+        bad = BadImages(len(train_rows) + len(val_rows), config.data.max_bad_share, self.folder / BAD_IMAGES)
+        model.to(self.accelerator.device)
+        train_feed, val_feed = self._feeds(model, table, train_rows, val_rows, bad)
+        loss = LOSSES.build(config.loss, **_counts(table.matrix[train_rows]))
+        trainer = Trainer(
+            config,
+            model,
+            loss,
+            table,
+            train_feed,
+            val_feed,
+            self.folder,
+            self.accelerator,
+            bad,
+            self.stop,
+            report=self._show,
+            say=console.say,
+        )
+        batches = len(train_feed)
+        with console.training(config.train.epochs * batches) as self._bar:
+            trainer.fit(resume)
+        rows, scores = trainer.validate()
+        result = self._finish(model, table.subset(rows), scores, trainer.history.rows, len(bad))
+        self.accelerator.end_training()
+        return result
+
+    def _table(self) -> Table:
+        table = read_table(self.config.data)
+        for note in table.notes:
+            console.say(f"{table.name}: {note}")
+        if table.split is None:
+            table = replace(table, split=_own_split(table, self.config, self.folder))
+        table.rows("train")  # a clear error now, not after the features
+        if "val" not in table.split:  # type: ignore[operator]
+            raise DataError(f"{table.name} has no images in split 'val' to judge the model on")
+        train = table.matrix[table.rows("train")]
+        never = [table.labels.names[i] for i in np.flatnonzero(support(train) == 0)]
+        if never:
+            shown = ", ".join(never[:5]) + (", …" if len(never) > 5 else "")
+            console.warn(f"{len(never)} labels have no training image and cannot be learnt: {shown}")
+        counts = ", ".join(f"{np.count_nonzero(table.split == part)} {part}" for part in ("train", "val", "test"))
+        console.say(f"{table.name}: {len(table)} images ({counts}), {len(table.labels)} labels")
+        return table
+
+    def _accelerator(self) -> Accelerator:
+        trackers = list(self.config.train.trackers)
+        for name in trackers:
+            if name not in TRACKERS:
+                raise ConfigError(f"train.trackers: {name!r} is none of {', '.join(TRACKERS)}")
+            try:
+                __import__(TRACKERS[name])
+            except ImportError as error:
+                raise ConfigError(f'{name} is not installed: pip install "manylabel[{name}]"') from error
+        accelerator = Accelerator(
+            mixed_precision=self.config.train.amp, log_with=trackers or None, project_dir=str(self.folder)
+        )
+        if trackers:
+            accelerator.init_trackers("manylabel")
+        return accelerator
+
+    def _write_facts(self, table: Table) -> None:
+        facts = {
+            "manylabel": manylabel.__version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "device": str(self.accelerator.device),
+            "processes": self.accelerator.num_processes,
+            "images": len(table),
+            "labels": len(table.labels),
+            "notes": list(table.notes),
+        }
+        if self.accelerator.is_main_process:
+            write_json(self.folder / "run.json", facts)
+
+    def _feeds(
+        self, model: Model, table: Table, train_rows: np.ndarray, val_rows: np.ndarray, bad: BadImages
+    ) -> tuple[Feed, Feed]:
+        t, world = self.config.train, self.accelerator
+        order = EpochBatches(
+            train_rows, t.batch_size, shuffle=True, seed=t.seed, rank=world.process_index, world=world.num_processes
+        )
+        val = EpochBatches(val_rows, t.batch_size, shuffle=False, rank=world.process_index, world=world.num_processes)
+        if t.cache != "off" and _cacheable(self.config):
+            with world.main_process_first():
+                cache = self._cache(model, table)
+            bad.add((str(table.keys[row]), reason) for row, reason in cache.bad.items())
+            return FeatureFeed(cache, order), FeatureFeed(cache, val)
+        preprocess, workers = model.backbone.preprocess, self.config.data.workers
+        return (
+            PixelFeed(table, order, preprocess, augment=self.config.augment, workers=workers, seed=t.seed),
+            PixelFeed(table, val, preprocess, workers=workers),
+        )
+
+    def _cache(self, model: Model, table: Table) -> FeatureCache:
+        def announce(a: Announcement) -> None:
+            if a.done >= a.images:
+                console.say(f"features of {a.images} images are cached ({a.bytes / 1e6:.0f} MB in {a.folder})")
+            else:
+                left = f", {a.done} of them are done" if a.done else ""
+                console.say(f"computing features of {a.images} images{left}: {a.bytes / 1e6:.0f} MB in {a.folder}")
+
+        with console.counting("features", len(table)) as advance:
+            return cached_features(
+                model,
+                table,
+                model.backbone.preprocess,
+                dtype=self.config.train.cache_dtype,
+                workers=self.config.data.workers,
+                device=self.accelerator.device,
+                stop=self.stop,
+                announce=announce,
+                advance=advance,
+            )
+
+    def _show(self, p: Progress) -> None:
+        score = f"mAP {p.mean_ap:.2f}  " if p.mean_ap is not None else ""
+        text = f"epoch {min(p.epoch + 1, p.epochs)}/{p.epochs}  loss {p.loss:.4f}  {score}rate {p.rate:.1e}"
+        self._bar(p.epoch * p.batches + p.batch, text)
+        if p.batch == 0 and p.epoch:
+            console.say(f"epoch {p.epoch}/{p.epochs}  {score}")
+
+    def _finish(
+        self, model: Model, judged: Table, scores: np.ndarray, history: list[dict[str, Any]], bad: int
+    ) -> RunResult:
+        thresholds = fit_thresholds(scores, judged.matrix)
+        figures = judge(scores, judged.matrix, judged.labels, thresholds, fitted_here=True)
+        if self.config.train.keep == "best":
+            figures["notes"].append("the epoch was chosen by the mAP on these images, which flatters it a little")
+        title = f"{self.config.head.name} on {self.config.backbone.name}"
+        data = {"name": judged.name, "split": "val", "images": len(judged), "bad_images": bad}
+        results = describe(title, data, model_facts(model, self.config), figures)
+        if self.accelerator.is_main_process:
+            bundle = Bundle(
+                model, self.config, judged.labels, thresholds, model.backbone.preprocess, fingerprint(judged.keys)
+            )
+            save_bundle(self.folder / "bundle", bundle, results)
+            write_outputs(self.folder, results, details(*_shown(judged, scores), history))
+        return RunResult(self.folder, results)
+
+
+def _shown(judged: Table, scores: np.ndarray) -> tuple[Any, ...]:
+    return scores, judged.matrix, judged.labels, judged.keys, judged.source
+
+
+def write_outputs(folder: Path, results: dict[str, Any], extra: dict[str, Any]) -> None:
+    write_json(folder / "results.json", results)
+    write_json(folder / "details.json", extra)
+    write_report(results, extra, folder / "report.html")
+
+
+def model_facts(model: Model, config: Config) -> dict[str, Any]:
+    everything, trained = model.parameter_counts()
+    return {
+        "backbone": config.backbone.name,
+        "neck": config.neck.name,
+        "head": config.head.name,
+        "loss": config.loss.name,
+        "freeze": config.backbone.freeze,
+        "image_size": model.backbone.preprocess.size,
+        "parameters": everything,
+        "trainable_parameters": trained,
+    }
+
+
+def fingerprint(keys: np.ndarray) -> str:
+    """Which images these are, by name, in any order."""
+    return hashlib.sha256("\0".join(sorted(map(str, keys))).encode()).hexdigest()
+
+
+def _counts(matrix: np.ndarray) -> dict[str, torch.Tensor]:
+    return {
+        "positive_counts": torch.from_numpy(support(matrix)),
+        "known_counts": torch.from_numpy(known(matrix).sum(axis=0)),
+    }
+
+
+# --- the split we made ourselves ----------------------------------------------------------------------------------
+
+
+def _own_split(table: Table, config: Config, folder: Path) -> np.ndarray:
+    """A stratified split for data without one; kept in the run's folder, and used again by resume and evaluate."""
+    kept = read_split(folder, table)
+    if kept is not None:
+        return kept
+    split = train_val_split(table.matrix, config.data.validation_share, config.train.seed)
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["file_name", "split"])
+    rows.writerows(zip(table.keys.tolist(), split.tolist(), strict=True))
+    write_text(folder / "split.csv", text.getvalue())
+    console.say(f"{table.name}: no split column, so {config.data.validation_share:.0%} are held out (stratified)")
+    return split
+
+
+def read_split(folder: Path, table: Table) -> np.ndarray | None:
+    path = folder / "split.csv"
+    if not path.is_file():
+        return None
+    with open(path, newline="", encoding="utf-8") as file:
+        split = {row["file_name"]: row["split"] for row in csv.DictReader(file)}
+    if not all(str(key) in split for key in table.keys):
+        return None
+    return np.array([split[str(key)] for key in table.keys])
+
+
+# --- judging a finished model -------------------------------------------------------------------------------------
+
+
+def evaluate(
+    run: str | Path, *, data: str | None = None, split: str | None = None, settings: Iterable[str] = ()
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(results, details) of a run or bundle on `data` (default: what it was trained on), from the pixels on."""
+    bundle = load_bundle(Path(run))
+    config = make_config(None, settings, **plain(bundle.config) | ({} if data is None else _only_path(bundle, data)))
+    table = read_table(config.data)
+    if table.split is None:
+        table = replace(table, split=read_split(Path(run), table))
+    if table.split is None and split is not None:
+        raise DataError(f"{table.name} has no split column; leave --split out to judge on all {len(table)} images")
+    chosen = split or ("val" if table.split is not None and "val" in table.split else None)
+    if chosen is not None:
+        table = table.subset(table.rows(chosen))
+    table = table.with_labels(bundle.labels)
+    for note in table.notes:
+        console.say(f"{table.name}: {note}")
+    accelerator = Accelerator()
+    order = EpochBatches(
+        np.arange(len(table)),
+        64,
+        shuffle=False,
+        rank=accelerator.process_index,
+        world=accelerator.num_processes,
+    )
+    feed = PixelFeed(table, order, bundle.preprocess, workers=config.data.workers)
+    bad = BadImages(len(table), config.data.max_bad_share)
+    with console.counting("judging", len(table)) as advance:
+        rows, scores, unreadable = score(bundle.model.to(accelerator.device), feed.batches(), accelerator, advance)
+    bad.add(unreadable)
+    judged = table.subset(rows)
+    here = bool(bundle.fitted_on) and fingerprint(judged.keys) == bundle.fitted_on
+    figures = judge(scores, judged.matrix, judged.labels, bundle.thresholds, fitted_here=here)
+    figures["notes"] += [note for note in table.notes if "not judged" in note or "left out" in note]
+    title = f"{bundle.config.head.name} on {bundle.config.backbone.name}"
+    facts = {"name": table.name, "split": chosen or "all", "images": len(judged), "bad_images": len(bad)}
+    results = describe(title, facts, model_facts(bundle.model, bundle.config), figures)
+    history = read_history(Path(run) / "metrics.jsonl")
+    return results, details(*_shown(judged, scores), history)
+
+
+def _only_path(bundle: Bundle, data: str) -> dict[str, Any]:
+    """Other data than in training: its own path, and none of the old data's particulars."""
+    return {"data": {"path": data, "workers": bundle.config.data.workers, "scenes": plain(bundle.config.data.scenes)}}
+
+
+__all__ = ["RunResult", "evaluate", "resolve", "train"]
