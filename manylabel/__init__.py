@@ -1,3 +1,39 @@
-"""manylabel recognises everything in an image at once."""
+"""manylabel recognises everything in an image at once.
+
+    import manylabel as ml
+    run = ml.train("photos/", out="runs/mine")
+    print(ml.Predictor.load(run.folder).predict("holiday.jpg")[0].present)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from manylabel.bundle import Bundle, load_bundle
+    from manylabel.error import ManylabelError
+    from manylabel.predict import Prediction, Predictor
+    from manylabel.run import RunResult, evaluate, train
 
 __version__ = "0.1.0"
+
+_HOME = {
+    "Bundle": "bundle",
+    "load_bundle": "bundle",
+    "ManylabelError": "error",
+    "Prediction": "predict",
+    "Predictor": "predict",
+    "RunResult": "run",
+    "evaluate": "run",
+    "train": "run",
+}
+
+__all__ = ["Bundle", "ManylabelError", "Prediction", "Predictor", "RunResult", "evaluate", "load_bundle", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public names when they are first used, so that `manylabel --help` does not wait for torch."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'manylabel' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"manylabel.{_HOME[name]}"), name)

@@ -24,7 +24,7 @@ from manylabel.error import BundleError, CheckpointError
 from manylabel.labels import LabelSpace
 from manylabel.model import Model
 from manylabel.preprocess import Preprocess
-from manylabel.train.checkpoint import Checkpoint, load_tensors, save_tensors
+from manylabel.training.checkpoint import Checkpoint, load_tensors, save_tensors
 
 FORMAT = 1
 FILES = ("weights.safetensors", "labels.json", "preprocess.json", "config.yaml", "README.md")

@@ -35,7 +35,7 @@ from manylabel.data.split import train_val_split
 from manylabel.data.table import Table
 from manylabel.data.transform import varies
 from manylabel.error import CheckpointError, ConfigError, DataError
-from manylabel.evaluate import describe, details, judge
+from manylabel.evaluation import describe, details, judge
 from manylabel.head import HEADS
 from manylabel.labels import known, support
 from manylabel.loss import LOSSES
@@ -43,13 +43,13 @@ from manylabel.metric import fit_thresholds
 from manylabel.model import Model
 from manylabel.neck import NECKS
 from manylabel.report import write_report
-from manylabel.train.feature_cache import Announcement, FeatureCache, cached_features
-from manylabel.train.feed import Feed, FeatureFeed, PixelFeed
-from manylabel.train.history import read_history
-from manylabel.train.loop import Progress, Trainer
-from manylabel.train.optimise import OPTIMISERS, SCHEDULES
-from manylabel.train.scoring import score
-from manylabel.train.stop import StopRequest
+from manylabel.training.feature_cache import Announcement, FeatureCache, cached_features
+from manylabel.training.feed import Feed, FeatureFeed, PixelFeed
+from manylabel.training.history import read_history
+from manylabel.training.loop import Progress, Trainer
+from manylabel.training.optimise import OPTIMISERS, SCHEDULES
+from manylabel.training.scoring import score
+from manylabel.training.stop import StopRequest
 
 TRACKERS = {"tensorboard": "tensorboard", "mlflow": "mlflow", "wandb": "wandb"}
 

@@ -13,6 +13,7 @@ import os
 import re
 import stat
 import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -96,6 +97,8 @@ def decode(source: Source, *, at_least: int | None = None, max_megapixels: float
             _refuse_many_scans(image)
             if at_least:
                 image.draft(None, (at_least, at_least))
+        if image.format == "PNG":
+            _check_png(image)
         image.load()
         rgb = _to_rgb(image)
         if turn is not None:
@@ -233,6 +236,21 @@ def _refuse_many_scans(image: ImageFile.ImageFile) -> None:
         position = match.end() + int.from_bytes(data[match.end() : match.end() + 2])
     if scans > MOST_SCANS:
         raise DecodeError(f"JPEG with {scans} scans, over the limit of {MOST_SCANS}")
+
+
+def _check_png(image: ImageFile.ImageFile) -> None:
+    """Pillow does not look at the checksums of the pixel data, and damage there may inflate to other pixels."""
+    file = cast(BinaryIO, image.fp)
+    position = file.tell()
+    file.seek(image.tile[0].offset - 8)
+    while True:
+        length, kind = struct.unpack(">I4s", file.read(8).ljust(8, b"\0"))
+        data = file.read(length + 4) if kind == b"IDAT" else b""
+        if len(data) < length + 4:  # no pixel data, or cut off, which the decoder will find out
+            break
+        if zlib.crc32(kind + data[:-4]) != int.from_bytes(data[-4:]):
+            raise DecodeError("damaged PNG (wrong checksum)")
+    file.seek(position)
 
 
 def _orientation(image: ImageFile.ImageFile) -> int:

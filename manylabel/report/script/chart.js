@@ -33,7 +33,7 @@ function decades(low, high) {
   for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {
     for (const size of sizes) if (size * power >= low * 0.999 && size * power <= high * 1.001) marks.push(size * power);
   }
-  return marks;
+  return marks.length > 1 ? marks : ticks(low, high, 4);
 }
 
 // axis: {low, high, marks, show, title, log}

@@ -36,9 +36,9 @@ function cooccurrenceChart() {
       box.setAttribute("x", left + hit.column * side);
       box.setAttribute("y", top + hit.row * side);
       const a = shorten(names[hit.row], 60), b = shorten(names[hit.column], 60), all = counts[hit.row][hit.row];
-      if (hit.row === hit.column) tip(event, a, `in ${count(all)} images`);
+      if (hit.row === hit.column) tip(event, a, `in ${images(all)}`);
       else if (!all) tip(event, `${a} → ${b}`, "undefined: no image has the row's label");
-      else tip(event, `${a} → ${b}`, `${share(conditional(hit.row, hit.column))}: ${count(counts[hit.row][hit.column])} of ${count(all)} images with ${a}`);
+      else tip(event, `${a} → ${b}`, `${share(conditional(hit.row, hit.column))}: ${count(counts[hit.row][hit.column])} of ${images(all)} with ${a}`);
     });
     return svg;
   });

@@ -31,8 +31,8 @@ function curveFrame(width, height, named) {
 // What the panel beside the table shows for label i.
 function choicePanel(i) {
   const title = el("h3", { dir: "auto", title: labels.name[i] }, labels.name[i]);
-  const known = labels.known[i] === null ? "" : ` of ${count(labels.known[i])}`;
-  const sub = el("p", { class: "sub" }, `AP ${percent(labels.ap[i])} · in ${count(labels.support[i])}${known} images`);
+  const where = labels.known[i] === null ? images(labels.support[i]) : `${count(labels.support[i])} of ${images(labels.known[i])}`;
+  const sub = el("p", { class: "sub" }, `AP ${percent(labels.ap[i])} · in ${where}`);
   if (!data.curves[i]) return [title, sub, el("p", { class: "key" }, `No curve. ${why("ap", i)}.`)];
   const host = el("div", { class: "chart" });
   const points = unpack(data.curves[i]);
@@ -51,9 +51,9 @@ function choicePanel(i) {
     return svg;
   }));
   const at = labels.threshold[i] === null ? "" : ` ${labels.threshold[i].toFixed(2)}`;
-  const key = chosen
-    ? `Dot: threshold${at}, precision ${percent(labels.precision[i])}, recall ${percent(labels.recall[i])}. Grey: mean of all labels.`
-    : `No dot: nothing reaches the threshold${at}. Grey: mean of all labels.`;
+  const dot = chosen ? `Dot: threshold${at}, precision ${percent(labels.precision[i])}, recall ${percent(labels.recall[i])}.`
+    : at ? `No dot: nothing reaches the threshold${at}.` : "No dot: no threshold was fitted.";
+  const key = `${dot} Grey: mean of all labels.`;
   return [title, sub, host, el("p", { class: "key" }, key)];
 }
 

@@ -15,6 +15,7 @@ const draw = (tag, attributes = {}, ...children) => fill(document.createElementN
 const percent = value => (value === null ? "–" : `${value.toFixed(1)}\u00a0%`);
 const share = value => (value === null ? "–" : percent(100 * value));
 const count = value => (value === null ? "–" : Math.round(value).toLocaleString("en-GB"));
+const images = value => `${count(value)} ${value === 1 ? "image" : "images"}`;
 const brief = value => (value >= 1e6 ? `${value / 1e6}M` : value >= 1e3 ? `${value / 1e3}k` : `${value}`);
 
 // By code points, so that no emoji is cut in half.

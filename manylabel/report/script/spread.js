@@ -77,7 +77,7 @@ function spreadChart(choose) {
       if (!dot) return;
       lit.setAttribute("cx", dot.x);
       lit.setAttribute("cy", dot.y);
-      tip(event, labels.name[dot.i], `AP ${percent(labels.ap[dot.i])}`, `in ${count(labels.support[dot.i])} images`);
+      tip(event, labels.name[dot.i], `AP ${percent(labels.ap[dot.i])}`, `in ${images(labels.support[dot.i])}`);
     }, dot => choose(dot.i, true));
     return svg;
   });

@@ -118,17 +118,22 @@ class Tags(HTMLParser):
         self.found: list[tuple[str, dict[str, str | None]]] = []
         self.script: list[str] = []
         self.words: list[str] = []
+        self.inside = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
         if tag == "script":
             self.script.append("")
+        self.inside = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = ""
 
     def handle_data(self, data: str) -> None:
-        if self.lasttag == "script" and self.found[-1][0] == "script":
+        if self.inside == "script":
             self.script[-1] += data
-        else:
+        elif self.inside != "style":
             self.words.append(data)
 
     def count(self, tag: str) -> int:

@@ -14,7 +14,7 @@ from manylabel.data.sampler import EpochBatches
 from manylabel.data.table import Table
 from manylabel.data.transform import evaluation_transform, needed_side, training_transform
 from manylabel.preprocess import Preprocess
-from manylabel.train.feature_cache import FeatureCache
+from manylabel.training.feature_cache import FeatureCache
 
 
 class Feed(Protocol):

@@ -31,7 +31,7 @@ from manylabel.error import CheckpointError
 from manylabel.features import Features
 from manylabel.model import Model
 from manylabel.preprocess import Preprocess
-from manylabel.train.stop import Stopped, StopRequest
+from manylabel.training.stop import Stopped, StopRequest
 
 FORMAT = 1
 BATCH = 64  # part of the key's meaning: the same batches on every run give the same bits

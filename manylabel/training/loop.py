@@ -28,7 +28,7 @@ from manylabel.error import CheckpointError, TrainingError
 from manylabel.labels import PRESENT, UNKNOWN
 from manylabel.metric import mean_average_precision
 from manylabel.model import Model
-from manylabel.train.checkpoint import (
+from manylabel.training.checkpoint import (
     Checkpoint,
     CheckpointFolder,
     clone,
@@ -41,12 +41,12 @@ from manylabel.train.checkpoint import (
     with_prefix,
     without_prefix,
 )
-from manylabel.train.ema import Ema
-from manylabel.train.feed import Feed
-from manylabel.train.history import History
-from manylabel.train.optimise import OPTIMISERS, SCHEDULES
-from manylabel.train.scoring import score
-from manylabel.train.stop import Stopped, StopRequest
+from manylabel.training.ema import Ema
+from manylabel.training.feed import Feed
+from manylabel.training.history import History
+from manylabel.training.optimise import OPTIMISERS, SCHEDULES
+from manylabel.training.scoring import score
+from manylabel.training.stop import Stopped, StopRequest
 
 BEST = "best.safetensors"
 

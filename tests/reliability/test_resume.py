@@ -1,0 +1,149 @@
+"""CK4–CK6: a run that was stopped or killed ends with the very bits of one that was not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from manylabel import run
+from manylabel.atomic import sha256
+from manylabel.data.dataset import Batch
+from manylabel.training.loop import Trainer
+from manylabel.training.stop import Stopped
+
+AUGMENTED = ["augment.flip=true", "augment.mixup=0.4", "train.cache=off", "head.dropout=0.2", "train.ema=0.99"]
+LOOP = ["train.epochs=2", "train.batch_size=8", "data.validation_share=0.17"]  # 48 photos: 2 epochs × 5 batches
+
+
+def _train(photos: Path, out: Path, settings: list[str], resume: bool = False) -> None:
+    run.train(str(photos), out=out, settings=settings, resume=resume)
+
+
+def _weights(out: Path) -> tuple[str, str]:
+    return sha256(out / "bundle" / "weights.safetensors"), (out / "results.json").read_text().split('"data"')[1]
+
+
+def _stop_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
+    """Ask for a stop as a signal would, after so many batches."""
+    seen = 0
+    step = Trainer._step
+
+    def counting(self: Trainer, batch: Batch) -> float:
+        nonlocal seen
+        seen += 1
+        if seen == batches:
+            self.stop.signal = signal.SIGTERM
+        return step(self, batch)
+
+    monkeypatch.setattr(Trainer, "_step", counting)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("stop_at", [4, 5, 6, 10])
+def test_ck4_stopped_runs_end_bit_for_bit_the_same(
+    photos: Path, tmp_path: Path, tiny_settings: list[str], monkeypatch: pytest.MonkeyPatch, workers: int, stop_at: int
+) -> None:
+    settings = [*tiny_settings, *LOOP, *AUGMENTED, "backbone.freeze=full", f"data.workers={workers}"]
+    _train(photos, tmp_path / "whole", settings)
+    with monkeypatch.context() as patch:
+        _stop_after(patch, stop_at)
+        with pytest.raises(Stopped, match="--resume"):
+            _train(photos, tmp_path / "cut", settings)
+    _train(photos, tmp_path / "cut", settings, resume=True)
+    assert _weights(tmp_path / "cut") == _weights(tmp_path / "whole")
+    lines = (tmp_path / "cut" / "metrics.jsonl").read_text().splitlines()
+    assert len(lines) == 2  # one per epoch, none twice
+
+
+@pytest.mark.parametrize("extra", [["train.accumulate=2"], ["optimiser.name=sgd", "schedule.name=cosine"]])
+def test_ck4_accumulation_and_other_optimisers(
+    photos: Path, tmp_path: Path, tiny_settings: list[str], monkeypatch: pytest.MonkeyPatch, extra: list[str]
+) -> None:
+    settings = [*tiny_settings, *LOOP, *extra, "train.clip=1.0", "backbone.freeze=partial", "data.workers=0"]
+    _train(photos, tmp_path / "whole", settings)
+    with monkeypatch.context() as patch:
+        _stop_after(patch, 3)
+        with pytest.raises(Stopped):
+            _train(photos, tmp_path / "cut", settings)
+    _train(photos, tmp_path / "cut", settings, resume=True)
+    assert _weights(tmp_path / "cut") == _weights(tmp_path / "whole")
+
+
+def _command(photos: Path, out: Path, settings: list[str], resume: bool) -> list[str]:
+    arguments = [sys.executable, "-m", "manylabel", "train"]
+    arguments += ["--resume", "--out", str(out)] if resume else [str(photos), "--out", str(out)]
+    if not resume:
+        for setting in settings:
+            arguments += ["--set", setting]
+    return arguments
+
+
+@pytest.mark.slow
+def test_ck5_sigkill_in_mid_epoch_again_and_again(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:
+    """Ten kills, each after the run has gone a little further, with a checkpoint after every batch."""
+    settings = [*tiny_settings, *AUGMENTED, "backbone.freeze=full", "train.epochs=6", "train.batch_size=4"]
+    settings += ["train.checkpoint_minutes=0", "data.workers=0", "data.validation_share=0.17"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    subprocess.run(_command(photos, whole, settings, False), check=True, env=environment, capture_output=True)
+    kills, resume = 0, False
+    while kills < 10:
+        process = subprocess.Popen(
+            _command(photos, cut, settings, resume), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        before = _newest(cut)
+        deadline = time.monotonic() + 120
+        while process.poll() is None and _newest(cut) < before + 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        kills, resume = kills + 1, True
+    assert kills == 10
+    subprocess.run(_command(photos, cut, settings, True), check=True, env=environment, capture_output=True)
+    assert _weights(cut) == _weights(whole)
+
+
+def _newest(out: Path) -> int:
+    return max((int(p.stem.split("-")[1]) for p in (out / "checkpoints").glob("step-*.json")), default=0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_ck6_a_signal_saves_and_ends(photos: Path, tmp_path: Path, tiny_settings: list[str], number: int) -> None:
+    settings = [*tiny_settings, "backbone.freeze=full", "train.epochs=500", "data.workers=2", "train.cache=off"]
+    process = subprocess.Popen(
+        _command(photos, tmp_path / "run", settings, False), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "run" / "metrics.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    asked = time.monotonic()
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert time.monotonic() - asked < 10
+    assert process.returncode == 128 + number
+    assert "everything is saved" in errors
+    assert list((tmp_path / "run" / "checkpoints").glob("step-*.safetensors"))
+
+
+def test_resume_refuses_other_settings_and_missing_runs(
+    photos: Path, tmp_path: Path, tiny_settings: list[str]
+) -> None:
+    settings = [*tiny_settings, *LOOP, "data.workers=0"]
+    _train(photos, tmp_path / "run", settings)
+    with pytest.raises(run.ConfigError, match=r"train.epochs: 2 → 5"):
+        _train(photos, tmp_path / "run", [*settings, "train.epochs=5"], resume=True)
+    with pytest.raises(run.ConfigError, match="already holds a run"):
+        _train(photos, tmp_path / "run", settings)
+    with pytest.raises(run.CheckpointError, match="no run to resume"):
+        _train(photos, tmp_path / "nothing", settings, resume=True)
+    before = sha256(tmp_path / "run" / "bundle" / "weights.safetensors")
+    _train(photos, tmp_path / "run", settings, resume=True)  # a finished run: nothing left to do
+    assert sha256(tmp_path / "run" / "bundle" / "weights.safetensors") == before

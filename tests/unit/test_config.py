@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from manylabel.config import Config, Part, dump, load_recipe, make_config, parse, plain, recipe_names
+from manylabel.error import ConfigError
+from manylabel.run import resolve
+
+
+def test_a_dumped_config_reads_back_equal() -> None:
+    config = make_config(settings=["train.epochs=3", "head.dropout=0.25", "train.trackers=[tensorboard]"])
+    assert parse(Config, yaml.safe_load(dump(config))) == config
+    assert config.head == Part("linear", {"dropout": 0.25})
+
+
+def test_later_sources_win() -> None:
+    config = make_config(None, ["train.epochs=5"], train={"epochs": 2, "seed": 7})
+    assert (config.train.epochs, config.train.seed) == (5, 7)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("train.epoch=3", "did you mean 'epochs'"),
+        ("trian.epochs=3", "did you mean 'train'"),
+        ("train.epochs=many", "train.epochs must be int"),
+        ("train.epochs=true", "train.epochs must be int"),
+        ("backbone.freeze=frosen", "did you mean 'frozen'"),
+        ("train.epochs.x=1", "nothing inside"),
+        ("train.epochs", "section.key=value"),
+        ("head=3", "head must be a name"),
+    ],
+)
+def test_wrong_settings_are_answered(setting: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_config(settings=[setting])
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("head.name=liner", "did you mean 'linear'"),
+        ("head.droput=0.1", "did you mean 'dropout'"),
+        ("loss.name=alsl", "did you mean 'asl'"),
+        ("optimiser.name=adamv", "did you mean 'adamw'"),
+        ("train.batch_size=0", "train.batch_size must be at least 1"),
+        ("train.ema=1.5", "train.ema"),
+    ],
+)
+def test_wrong_parts_are_answered_before_any_work(setting: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        resolve(make_config(settings=[setting]))
+
+
+def test_a_number_without_a_dot_in_its_exponent_is_a_number() -> None:
+    assert resolve(make_config(settings=["optimiser.lr=1e-4"])).optimiser.options["lr"] == 1e-4
+
+
+def test_resolving_writes_every_option_out() -> None:
+    resolved = resolve(make_config())
+    assert resolved.optimiser.options["weight_decay"] == 0.01
+    assert resolve(parse(Config, plain(resolved))) == resolved
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_resolves(name: str) -> None:
+    resolve(make_config(name))
+    assert load_recipe(name)
+
+
+def test_recipe_errors(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'demo'"):
+        make_config("dmeo")
+    broken = tmp_path / "x.yaml"
+    broken.write_text("a: [1,")
+    with pytest.raises(ConfigError, match="not valid YAML"):
+        make_config(str(broken))
+    broken.write_text("- 1")
+    with pytest.raises(ConfigError, match="must hold settings"):
+        make_config(str(broken))
+
+
+def test_another_head_drops_the_old_heads_options(tmp_path: Path) -> None:
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text("loss: {name: asl, gamma_negative: 2}\n")
+    assert make_config(str(recipe), loss={"name": "bce"}).loss == Part("bce")

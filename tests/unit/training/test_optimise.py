@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from manylabel.config import Part, make_config
+from manylabel.model import Model
+from manylabel.training.checkpoint import Checkpoint, pack_optimiser, unpack_optimiser
+from manylabel.training.ema import Ema
+from manylabel.training.optimise import OPTIMISERS, SCHEDULES, CommonOptions, parameter_groups
+
+
+def _model(freeze: str) -> Model:
+    torch.manual_seed(0)
+    settings = ["backbone.name=test_resnet", "backbone.weights=none", f"backbone.freeze={freeze}"]
+    return Model(make_config(settings=settings), num_labels=3)
+
+
+def test_only_matrices_decay_and_earlier_layers_learn_slower() -> None:
+    groups = parameter_groups(_model("full"), CommonOptions(lr=1.0, weight_decay=0.1, backbone_rate=0.5, layer_decay=0.5))
+    for group in groups:
+        assert all((p.ndim > 1) == (group["weight_decay"] > 0) for p in group["params"])
+    rates = sorted({group["lr"] for group in groups}, reverse=True)
+    assert rates[0] == 1.0  # the head
+    assert rates[1] == 0.5  # the backbone's last layers
+    assert all(a / b == 2 for a, b in zip(rates[1:], rates[2:], strict=False))
+
+
+def test_frozen_backbone_gives_the_optimiser_only_the_head() -> None:
+    groups = parameter_groups(_model("frozen"), CommonOptions())
+    assert sum(p.numel() for g in groups for p in g["params"]) == 96 * 3 + 3
+
+
+def test_one_cycle_rises_and_falls_over_exactly_the_steps() -> None:
+    optimiser = OPTIMISERS.build(Part("adamw", {"lr": 1.0})).build(_model("frozen"))
+    schedule = SCHEDULES.build(Part("one_cycle", {"warm_up": 0.25, "start": 0.04, "end": 1e-4})).build(optimiser, 101)
+    rates = []
+    for step in range(101):
+        rates.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        if step < 100:
+            schedule.step()
+    assert rates[0] == pytest.approx(0.04)
+    assert max(rates) == pytest.approx(1.0, abs=0.01)
+    assert 23 <= rates.index(max(rates)) <= 26
+    assert rates[-1] == pytest.approx(1e-4)
+
+
+def test_cosine_warms_up_then_falls() -> None:
+    optimiser = OPTIMISERS.build(Part("sgd", {"lr": 1.0})).build(_model("frozen"))
+    schedule = SCHEDULES.build(Part("cosine", {"warm_up": 0.1})).build(optimiser, 100)
+    rates = []
+    for _ in range(100):
+        rates.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    assert rates[0] < 0.2
+    assert max(rates) == pytest.approx(1.0)
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+    assert rates[-1] < 0.01
+
+
+@pytest.mark.parametrize("optimiser_name", OPTIMISERS.names())
+@pytest.mark.parametrize("schedule_name", SCHEDULES.names())
+def test_state_survives_json_and_safetensors_bit_for_bit(optimiser_name: str, schedule_name: str) -> None:
+    def build() -> tuple[Model, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
+        model = _model("frozen")
+        optimiser = OPTIMISERS.build(optimiser_name).build(model)
+        return model, optimiser, SCHEDULES.build(schedule_name).build(optimiser, 20)
+
+    def step(model: Model, optimiser: torch.optim.Optimizer, schedule: object, seed: int) -> None:
+        torch.manual_seed(seed)
+        for parameter in model.head.parameters():
+            parameter.grad = torch.randn_like(parameter)
+        optimiser.step()
+        schedule.step()  # type: ignore[attr-defined]
+
+    model, optimiser, schedule = build()
+    for seed in range(7):
+        step(model, optimiser, schedule, seed)
+    packed = pack_optimiser(optimiser)
+    values = json.loads(json.dumps({"optimiser": packed.values, "schedule": schedule.state_dict()}))
+    other_model, other_optimiser, other_schedule = build()
+    other_model.load_state_dict(model.state_dict())
+    unpack_optimiser(other_optimiser, Checkpoint(packed.tensors, values["optimiser"]))
+    other_schedule.load_state_dict(values["schedule"])
+    for seed in range(7, 15):
+        step(model, optimiser, schedule, seed)
+        step(other_model, other_optimiser, other_schedule, seed)
+        assert optimiser.param_groups[0]["lr"] == other_optimiser.param_groups[0]["lr"]
+    assert torch.equal(model.head.classifier.weight, other_model.head.classifier.weight)
+
+
+def test_ema_follows_its_formula_and_gives_the_weights_back() -> None:
+    model = _model("frozen")
+    weight = model.head.classifier.weight
+    ema = Ema(model, decay=0.9)
+    expected = weight.detach().clone()
+    for step in range(1, 30):
+        with torch.no_grad():
+            weight.add_(0.1)
+        ema.update()
+        d = min(0.9, (1 + step) / (10 + step))
+        expected = d * expected + (1 - d) * weight.detach()
+    own = weight.detach().clone()
+    with ema.applied():
+        assert torch.allclose(weight, expected, atol=1e-6)
+    assert torch.equal(weight, own)
+
+
+def test_ema_averages_moving_statistics_only_where_they_move() -> None:
+    assert not any(name.startswith("backbone") for name in Ema(_model("frozen"), 0.9).average)
+    assert any("running_mean" in name for name in Ema(_model("full"), 0.9).average)
