@@ -1,8 +1,8 @@
 """manylabel recognises everything in an image at once.
 
-    import manylabel as ml
-    run = ml.train("photos/", out="runs/mine")
-    print(ml.Predictor.load(run.folder).predict("holiday.jpg")[0].present)
+import manylabel as ml
+run = ml.train("photos/", out="runs/mine")
+print(ml.Predictor.load(run.folder).predict("holiday.jpg")[0].present)
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """What leaves a run: a folder with everything a prediction needs, and nothing that runs code when it is opened.
 
-    weights.safetensors   backbone, neck and head
-    labels.json           names in the order of the logits, with their thresholds
-    preprocess.json       how an image becomes the network's input
-    config.yaml           the resolved settings of the run
-    README.md             model card: what it is, how good, on what
-    checksums.json        sha256 of each of the above
+weights.safetensors   backbone, neck and head
+labels.json           names in the order of the logits, with their thresholds
+preprocess.json       how an image becomes the network's input
+config.yaml           the resolved settings of the run
+README.md             model card: what it is, how good, on what
+checksums.json        sha256 of each of the above
 """
 
 from __future__ import annotations
@@ -156,7 +156,9 @@ def _figure(value: float | None) -> str:
 def _inline(text: str) -> str:
     """Text that Markdown and HTML leave alone."""
     for character in "\\`*_{}[]<>#|!":
-        text = text.replace(character, f"\\{character}" if character not in "<>" else {"<": "&lt;", ">": "&gt;"}[character])
+        text = text.replace(
+            character, f"\\{character}" if character not in "<>" else {"<": "&lt;", ">": "&gt;"}[character]
+        )
     return " ".join(text.split())[:200]
 
 

@@ -19,7 +19,7 @@ from manylabel.suggest import closest
 class Commands(TyperGroup):
     """Answers an unknown command with the closest one."""
 
-    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         names = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in names:
             ctx.fail(f"there is no command {args[0]!r}{closest(args[0], names)}")
@@ -36,10 +36,14 @@ HELP = """Recognise everything in an image at once.
 """
 
 app = typer.Typer(cls=Commands, help=HELP, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
-data_app = typer.Typer(cls=Commands, help="Look at data before training on it.", no_args_is_help=True, rich_markup_mode=None)
+data_app = typer.Typer(
+    cls=Commands, help="Look at data before training on it.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(data_app, name="data")
 
-Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="any setting, e.g. train.epochs=20")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="any setting, e.g. train.epochs=20")
+]
 DATA_HELP = "a label file, a folder that holds one, or 'scenes'"
 
 
@@ -53,7 +57,9 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def common(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress, only results and errors")] = False,
 ) -> None:
     from manylabel import console
@@ -65,7 +71,9 @@ def common(
 def train(
     data: Annotated[str | None, typer.Argument(help=DATA_HELP, show_default=False)] = None,
     out: Annotated[Path, typer.Option(help="folder of the run")] = Path("runs/latest"),
-    recipe: Annotated[str | None, typer.Option(help="a recipe by name (see 'manylabel recipes'), or a YAML file")] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="a recipe by name (see 'manylabel recipes'), or a YAML file")
+    ] = None,
     head: Annotated[str | None, typer.Option(help="see 'manylabel heads'")] = None,
     backbone: Annotated[str | None, typer.Option(help="see 'manylabel backbones'")] = None,
     frozen: Annotated[bool, typer.Option("--frozen", help="train the head only")] = False,
@@ -89,7 +97,9 @@ def train(
     if len(chosen) > 1:
         raise ManylabelError(f"--{' and --'.join(chosen)} exclude each other; choose one")
     if data is None and recipe is None and not resume:
-        raise ManylabelError("no data given; name a label file or a folder that holds one, e.g. manylabel train photos/")
+        raise ManylabelError(
+            "no data given; name a label file or a folder that holds one, e.g. manylabel train photos/"
+        )
     sections: dict[str, Any] = {}
     if head:
         sections["head"] = {"name": head}
@@ -173,7 +183,9 @@ def _line(prediction: Any, top: int | None) -> str:
     above = [entry for entry in prediction.labels if entry.above][:top]
     text = ", ".join(f"{entry.label} {100 * entry.score:.0f} %" for entry in above)
     best = prediction.labels[0]
-    return f"{prediction.image}: {text or f'nothing above its threshold (closest: {best.label} {100 * best.score:.0f} %)'}"
+    return (
+        f"{prediction.image}: {text or f'nothing above its threshold (closest: {best.label} {100 * best.score:.0f} %)'}"
+    )
 
 
 @app.command()
@@ -224,7 +236,9 @@ def heads() -> None:
 
 
 @app.command()
-def backbones(pattern: Annotated[str, typer.Argument(help="e.g. 'vit*'; default: those with weights by pip")] = "") -> None:
+def backbones(
+    pattern: Annotated[str, typer.Argument(help="e.g. 'vit*'; default: those with weights by pip")] = "",
+) -> None:
     """List backbones: those whose weights come by pip, or timm's that match a pattern."""
     from manylabel.backbone.bundled import BUNDLED
 
@@ -287,7 +301,9 @@ def _print_figures(results: dict[str, Any]) -> None:
     from rich.console import Console
 
     data = results["data"]
-    table = RichTable(title=f"{results['title']}: {data['name']} {data['split']}, {data['images']} images", title_style="bold")
+    table = RichTable(
+        title=f"{results['title']}: {data['name']} {data['split']}, {data['images']} images", title_style="bold"
+    )
     table.add_column("figure")
     table.add_column("percent", justify="right")
     rows = [

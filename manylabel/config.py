@@ -270,7 +270,9 @@ def merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = _copy(base)
     for key, value in over.items():
         old = merged.get(key)
-        renamed = isinstance(value, dict) and "name" in value and isinstance(old, dict) and old.get("name") != value["name"]
+        renamed = (
+            isinstance(value, dict) and "name" in value and isinstance(old, dict) and old.get("name") != value["name"]
+        )
         merged[key] = merge(old, value) if isinstance(value, dict) and isinstance(old, dict) and not renamed else value
     return merged
 

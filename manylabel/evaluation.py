@@ -127,7 +127,7 @@ def details(
     scores: np.ndarray,
     matrix: np.ndarray,
     labels: LabelSpace,
-    keys: Sequence[str],
+    keys: Sequence[str] | np.ndarray,
     source: ImageSource,
     history: list[dict[str, Any]],
 ) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def _cooccurrence(matrix: np.ndarray, labels: LabelSpace) -> dict[str, Any]:
 
 
 def _mistakes(
-    scores: np.ndarray, matrix: np.ndarray, labels: LabelSpace, keys: Sequence[str], source: ImageSource
+    scores: np.ndarray, matrix: np.ndarray, labels: LabelSpace, keys: Sequence[str] | np.ndarray, source: ImageSource
 ) -> list[dict[str, Any]]:
     """Half the most confident false alarms, half the most surely missed labels; one per image."""
     found = []
@@ -180,7 +180,9 @@ def _mistakes(
         worst = ranked[np.arange(len(ranked)), worst_label]
         wrong = np.flatnonzero(worst < (0.5 if sign > 0 else -0.5))
         for row in wrong[np.argsort(worst[wrong], kind="stable")][: MISTAKES // 2]:
-            found.append(_mistake(kind, row, worst_label[row], scores[row], matrix[row], labels, str(keys[row]), source))
+            found.append(
+                _mistake(kind, row, worst_label[row], scores[row], matrix[row], labels, str(keys[row]), source)
+            )
     return found
 
 

@@ -33,7 +33,9 @@ class Model(nn.Module):
             features = self.backbone(images)
         if not self.pooled:
             return features
-        return Features({name: m.mean(dim=(2, 3), keepdim=True) for name, m in features.stages.items()}, features.prefix)
+        return Features(
+            {name: m.mean(dim=(2, 3), keepdim=True) for name, m in features.stages.items()}, features.prefix
+        )
 
     def forward(self, inputs: Tensor | Features) -> Tensor:
         features = inputs if isinstance(inputs, Features) else self.features(inputs)
@@ -43,5 +45,3 @@ class Model(nn.Module):
         """(all, trained)"""
         sizes = [(p.numel(), p.requires_grad) for p in self.parameters()]
         return sum(n for n, _ in sizes), sum(n for n, trained in sizes if trained)
-
-

@@ -77,7 +77,9 @@ class Predictor:
         single = isinstance(images, (str, os.PathLike, bytes, Image.Image, np.ndarray))
         return list(self.stream([images] if single else images))  # type: ignore[list-item, arg-type]
 
-    def stream(self, images: Iterable[ImageLike], advance: Callable[[int], None] = lambda _: None) -> Iterator[Prediction]:
+    def stream(
+        self, images: Iterable[ImageLike], advance: Callable[[int], None] = lambda _: None
+    ) -> Iterator[Prediction]:
         """The same one by one, for any number of images in bounded memory."""
         waiting: list[tuple[str, Tensor | str]] = []
         for number, image in enumerate(images):

@@ -1,7 +1,7 @@
 """A run from data to a judged, reusable classifier: what `manylabel train` and `manylabel.train` do.
 
-    <out>/config.yaml   run.json   metrics.jsonl   bad_images.csv   split.csv   checkpoints/
-          bundle/       results.json   details.json   report.html
+<out>/config.yaml   run.json   metrics.jsonl   bad_images.csv   split.csv   checkpoints/
+      bundle/       results.json   details.json   report.html
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from manylabel.model import Model
 from manylabel.neck import NECKS
 from manylabel.report import write_report
 from manylabel.training.feature_cache import Announcement, FeatureCache, cached_features
-from manylabel.training.feed import Feed, FeatureFeed, PixelFeed
+from manylabel.training.feed import FeatureFeed, Feed, PixelFeed
 from manylabel.training.history import read_history
 from manylabel.training.loop import Progress, Trainer
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
@@ -62,7 +62,7 @@ class RunResult:
     results: dict[str, Any]
 
     @property
-    def mAP(self) -> float | None:  # noqa: N802 (its name everywhere else)
+    def mAP(self) -> float | None:
         return self.results["mAP"]
 
     @property
@@ -71,7 +71,7 @@ class RunResult:
 
 
 def train(
-    data: str | None = None,
+    data: str | Path | Mapping[str, Any] | None = None,
     *,
     out: str | Path,
     recipe: str | None = None,
@@ -80,11 +80,14 @@ def train(
     overwrite: bool = False,
     **sections: Mapping[str, Any] | str,
 ) -> RunResult:
-    """Train on `data`; sections are config sections as dicts or part names, e.g. head="linear", train={"epochs": 3}."""
+    """Train on `data` (a path, or the whole section as a dict) and leave bundle, results and report in `out`.
+
+    Other keywords are sections of the config: head="linear", loss={"name": "asl", "clip": 0}, train={"epochs": 3}.
+    """
     folder = Path(out)
     given: dict[str, Any] = {k: {"name": v} if isinstance(v, str) else dict(v) for k, v in sections.items()}
     if data is not None:
-        given.setdefault("data", {})["path"] = str(data)
+        given["data"] = dict(data) if isinstance(data, Mapping) else {"path": str(data)}
     asked = bool(recipe or given or list(settings))
     config = resolve(make_config(recipe, settings, **given)) if asked or not resume else None
     config = _open_folder(folder, config, resume, overwrite)
@@ -110,7 +113,9 @@ def resolve(config: Config) -> Config:
     if not 0 <= t.ema < 1:
         raise ConfigError(f"train.ema must be in 0..1 (0.9997 is usual for long runs), not {t.ema}")
     if t.cache == "on" and not _cacheable(config):
-        raise ConfigError("train.cache=on needs a frozen backbone and no augmentation (features are computed only once)")
+        raise ConfigError(
+            "train.cache=on needs a frozen backbone and no augmentation (features are computed only once)"
+        )
     return config
 
 
@@ -140,7 +145,15 @@ def _open_folder(folder: Path, config: Config | None, resume: bool, overwrite: b
             )
         for name in ("checkpoints", "bundle"):
             shutil.rmtree(folder / name, ignore_errors=True)
-        for name in ("metrics.jsonl", "results.json", "details.json", "report.html", "split.csv", "run.json", BAD_IMAGES):
+        for name in (
+            "metrics.jsonl",
+            "results.json",
+            "details.json",
+            "report.html",
+            "split.csv",
+            "run.json",
+            BAD_IMAGES,
+        ):
             (folder / name).unlink(missing_ok=True)
     return config
 
@@ -316,12 +329,12 @@ class _Run:
                 model, self.config, judged.labels, thresholds, model.backbone.preprocess, fingerprint(judged.keys)
             )
             save_bundle(self.folder / "bundle", bundle, results)
-            write_outputs(self.folder, results, details(*_shown(judged, scores), history))
+            write_outputs(self.folder, results, _details(judged, scores, history))
         return RunResult(self.folder, results)
 
 
-def _shown(judged: Table, scores: np.ndarray) -> tuple[Any, ...]:
-    return scores, judged.matrix, judged.labels, judged.keys, judged.source
+def _details(judged: Table, scores: np.ndarray, history: list[dict[str, Any]]) -> dict[str, Any]:
+    return details(scores, judged.matrix, judged.labels, judged.keys, judged.source, history)
 
 
 def write_outputs(folder: Path, results: dict[str, Any], extra: dict[str, Any]) -> None:
@@ -426,7 +439,7 @@ def evaluate(
     facts = {"name": table.name, "split": chosen or "all", "images": len(judged), "bad_images": len(bad)}
     results = describe(title, facts, model_facts(bundle.model, bundle.config), figures)
     history = read_history(Path(run) / "metrics.jsonl")
-    return results, details(*_shown(judged, scores), history)
+    return results, _details(judged, scores, history)
 
 
 def _only_path(bundle: Bundle, data: str) -> dict[str, Any]:

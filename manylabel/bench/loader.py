@@ -65,8 +65,17 @@ def _measure(folder: Path, case: str, count: int, repeats: int) -> list[Row]:
     rate, peer_rate = count / seconds, count / peer_seconds
     what = f"{case} JPEG → {SIZE} px, {WORKERS} workers"
     return [
-        Row("loader", f"{what}, against torchvision ImageFolder + DataLoader", rate, peer_rate, rate / peer_rate, "images/s"),
-        Row("loader", f"{what}, against the bare decoder at full size on one core", rate, bare, rate / bare, "images/s"),
+        Row(
+            "loader",
+            f"{what}, against torchvision ImageFolder + DataLoader",
+            rate,
+            peer_rate,
+            rate / peer_rate,
+            "images/s",
+        ),
+        Row(
+            "loader", f"{what}, against the bare decoder at full size on one core", rate, bare, rate / bare, "images/s"
+        ),
     ]
 
 

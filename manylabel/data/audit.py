@@ -104,7 +104,9 @@ def _judge(
     elif unreadable:
         warnings.append(f"{len(unreadable)} images cannot be read and will be left out")
     if rare:
-        warnings.append(f"{len(rare)} labels have fewer than {TOO_RARE_TO_SPLIT} images: they cannot be learnt and judged")
+        warnings.append(
+            f"{len(rare)} labels have fewer than {TOO_RARE_TO_SPLIT} images: they cannot be learnt and judged"
+        )
     if splits.get("train") and splits.get("val"):
         train = support(table.matrix[table.rows("train")])
         val = support(table.matrix[table.rows("val")])
@@ -115,7 +117,9 @@ def _judge(
     return problems, warnings
 
 
-def _inspect_all(source: ImageSource, keys: list[str], workers: int) -> Iterator[tuple[str, tuple[int, int] | None, str]]:
+def _inspect_all(
+    source: ImageSource, keys: list[str], workers: int
+) -> Iterator[tuple[str, tuple[int, int] | None, str]]:
     chunks = (keys[i : i + CHUNK] for i in range(0, len(keys), CHUNK))
     work = partial(_inspect_chunk, source)
     if workers < 2 or len(keys) <= CHUNK:

@@ -28,6 +28,12 @@ class Batch:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def pixels(self) -> Tensor:
+        """The inputs where they are known to be pixels."""
+        assert isinstance(self.inputs, Tensor)
+        return self.inputs
+
     def pin_memory(self) -> Batch:
         pinned = self.inputs.pin_memory() if isinstance(self.inputs, Tensor) else self.inputs
         return Batch(pinned, self.rows, self.bad)
@@ -82,6 +88,7 @@ def pixel_loader(dataset: ImageDataset, batches: EpochBatches, workers: int, pin
         prefetch_factor=4 if workers else None,
         pin_memory=pin,
         worker_init_fn=_quiet_worker,
+        generator=torch.Generator(),  # or it would draw from the generator that dropout uses
     )
 
 

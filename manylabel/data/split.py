@@ -3,14 +3,14 @@
 Iterative stratification: the images of the rarest label are dealt out first, each to the part that lacks that label
 most. Then three repairs, none of which undoes the one before it: labels missing from a part, the sizes of the parts,
 and the shares of the labels, by swapping images.
-Two labels that are always seen together, or a few images that share many rare labels, can make it impossible that
-every label is everywhere; then as many as can be found are.
+Few images that share many rare labels can make it impossible that every label is everywhere (three images, and a
+label on each two of them, have no such halves); then as many are as a search finds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 
 import numpy as np
 
@@ -70,8 +70,7 @@ class _Split:
 
     def put(self, image: int, part: int) -> None:
         labels = self.labels(image)
-        old = self.part[image]
-        if old >= 0:
+        if (old := self.part[image]) >= 0:
             self.has[old, labels] -= 1
             self.size[old] -= 1
         self.has[part, labels] += 1
@@ -161,18 +160,20 @@ def _mend_labels(split: _Split, random: np.random.Generator) -> None:
         if not len(broken):
             return
         label = int(random.choice(broken))
-        images = random.permutation(split.images(label))
-        images = images[split.has[split.part[images], label] > 1][:200]
-        moves = [(image, part) for image in images for part in np.flatnonzero(split.has[:, label] == 0)]
-        chosen = random.integers(len(moves)) if random.random() < 0.1 else np.argmin([_harm(split, *m) for m in moves])
-        split.put(*moves[chosen])
+        images = random.permutation(split.images(label)).tolist()
+        if random.random() < 0.1:  # out of a dead end
+            split.put(images[0], int(random.integers(len(split.has))))
+        else:
+            spare = [image for image in images if split.has[split.part[image], label] > 1][:200]
+            empty = np.flatnonzero(split.has[:, label] == 0).tolist()
+            split.put(*min(product(spare, empty), key=lambda move: _harm(split, *move)))
         if (now := int(split.missing().sum())) < fewest:
             best, fewest = split.part.copy(), now
-    for image in np.flatnonzero(split.part != best):
-        split.put(image, best[image])
+    for image in np.flatnonzero(split.part != best).tolist():
+        split.put(image, int(best[image]))
 
 
-def _harm(split: _Split, image: int, target: int) -> float:
+def _harm(split: _Split, image: int, target: int) -> int:
     """Labels that a move breaks, less those that it mends."""
     labels = split.labels(image)
     broken = (split.has[split.part[image], labels] == 1) & (split.has[target, labels] > 0)

@@ -59,7 +59,9 @@ class Table:
         extra = [name for name in self.labels if name not in labels]
         notes = list(self.notes)
         if missing:
-            notes.append(f"{len(missing)} labels of the model are not in this data and are not judged: {_some(missing)}")
+            notes.append(
+                f"{len(missing)} labels of the model are not in this data and are not judged: {_some(missing)}"
+            )
         if extra:
             notes.append(f"{len(extra)} labels of this data are unknown to the model and are left out: {_some(extra)}")
         return replace(self, labels=labels, matrix=matrix, notes=tuple(notes))

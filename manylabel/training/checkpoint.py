@@ -57,7 +57,9 @@ class CheckpointFolder:
         """The newest checkpoint that is whole, and what was wrong with newer ones."""
         problems = []
         orphans = {p.stem for p in self.folder.glob("step-*.safetensors")} - {p.stem for p in self._manifests()}
-        problems += [f"{stem}.safetensors has no manifest: it was not finished" for stem in sorted(orphans, reverse=True)]
+        problems += [
+            f"{stem}.safetensors has no manifest: it was not finished" for stem in sorted(orphans, reverse=True)
+        ]
         for manifest in self._manifests():
             try:
                 return self._load(manifest), problems

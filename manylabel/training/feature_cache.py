@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from manylabel.atomic import sweep, write_json
-from manylabel.data.dataset import Batch, ImageDataset, pixel_loader
+from manylabel.data.dataset import ImageDataset, pixel_loader
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.table import Table
 from manylabel.data.transform import evaluation_transform, needed_side
@@ -132,7 +132,9 @@ def cached_features(
     return FeatureCache(folder, arrays, {int(row): reason for row, reason in progress["bad"].items()})
 
 
-def _shapes(model: Model, preprocess: Preprocess, folder: Path, device: torch.device | str) -> dict[str, tuple[int, ...]]:
+def _shapes(
+    model: Model, preprocess: Preprocess, folder: Path, device: torch.device | str
+) -> dict[str, tuple[int, ...]]:
     """Shape of one image's features per stage; asks the model once and remembers."""
     facts = folder / "facts.json"
     if facts.is_file():
@@ -194,10 +196,10 @@ def _extract(
     batches.start = progress["done"] // BATCH
     row_of = {str(key): row for row, key in enumerate(table.keys)}
     advance(progress["done"])
-    for number, batch in enumerate(_prefetched(dataset, batches, workers), start=1):
+    for number, batch in enumerate(pixel_loader(dataset, batches, workers), start=1):
         if len(batch):
             rows = batch.rows.numpy()
-            for name, stage in model.features(batch.inputs.to(device)).stages.items():
+            for name, stage in model.features(batch.pixels.to(device)).stages.items():
                 values = stage.float().cpu().numpy()
                 with np.errstate(over="ignore"):
                     arrays[name][rows] = values
@@ -218,10 +220,6 @@ def _extract(
         if asked and not finished and stop is not None and stop.signal is not None:
             message = f"stopped after the features of {progress['done']} of {len(table)} images; they are kept"
             raise Stopped(message, stop.signal)
-
-
-def _prefetched(dataset: ImageDataset, batches: EpochBatches, workers: int) -> Iterator[Batch]:
-    yield from pixel_loader(dataset, batches, workers)
 
 
 @contextmanager

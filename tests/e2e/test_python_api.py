@@ -31,12 +31,11 @@ def test_three_lines(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> 
 
 def test_sections_as_keywords(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:
     run = ml.train(
-        photos,
+        {"path": str(photos), "workers": 0},
         out=tmp_path / "run",
         head="linear",
         loss={"name": "asl", "clip": 0.0},
         train={"epochs": 1},
-        data={"workers": 0},
         settings=tiny_settings,
     )
     results, details = ml.evaluate(run.folder)

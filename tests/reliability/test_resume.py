@@ -95,7 +95,10 @@ def test_ck5_sigkill_in_mid_epoch_again_and_again(photos: Path, tmp_path: Path, 
     kills, resume = 0, False
     while kills < 10:
         process = subprocess.Popen(
-            _command(photos, cut, settings, resume), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            _command(photos, cut, settings, resume),
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         before = _newest(cut)
         deadline = time.monotonic() + 120
@@ -119,7 +122,10 @@ def _newest(out: Path) -> int:
 def test_ck6_a_signal_saves_and_ends(photos: Path, tmp_path: Path, tiny_settings: list[str], number: int) -> None:
     settings = [*tiny_settings, "backbone.freeze=full", "train.epochs=500", "data.workers=2", "train.cache=off"]
     process = subprocess.Popen(
-        _command(photos, tmp_path / "run", settings, False), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        _command(photos, tmp_path / "run", settings, False),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
     )
     deadline = time.monotonic() + 120
     while not (tmp_path / "run" / "metrics.jsonl").exists() and time.monotonic() < deadline:
@@ -133,9 +139,7 @@ def test_ck6_a_signal_saves_and_ends(photos: Path, tmp_path: Path, tiny_settings
     assert list((tmp_path / "run" / "checkpoints").glob("step-*.safetensors"))
 
 
-def test_resume_refuses_other_settings_and_missing_runs(
-    photos: Path, tmp_path: Path, tiny_settings: list[str]
-) -> None:
+def test_resume_refuses_other_settings_and_missing_runs(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:
     settings = [*tiny_settings, *LOOP, "data.workers=0"]
     _train(photos, tmp_path / "run", settings)
     with pytest.raises(run.ConfigError, match=r"train.epochs: 2 → 5"):

@@ -64,7 +64,9 @@ def _overlapping() -> bytes:
     return struct.pack("<Q", len(header)) + header + bytes(16)
 
 
-@pytest.mark.parametrize("content", [pickle.dumps(_Evil()), _overlapping(), struct.pack("<Q", 2**63) + b"{}", b"", b"{}"])
+@pytest.mark.parametrize(
+    "content", [pickle.dumps(_Evil()), _overlapping(), struct.pack("<Q", 2**63) + b"{}", b"", b"{}"]
+)
 def test_mf2_hostile_weights_are_refused(bundle: Path, content: bytes) -> None:
     (bundle / "weights.safetensors").write_bytes(content)
     _resum(bundle, "weights.safetensors")
@@ -103,7 +105,12 @@ def test_mf2_changed_files_are_noticed(bundle: Path, name: str) -> None:
 
 def test_mf3_hostile_labels_are_escaped_everywhere(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:
     text = (photos / "labels.csv").read_text()
-    hostile = {"red": "<script>window.hacked=1</script>", "green": "=cmd()", "blue": "\u202eevil", "white": "😀 " + "x" * 900}
+    hostile = {
+        "red": "<script>window.hacked=1</script>",
+        "green": "=cmd()",
+        "blue": "\u202eevil",
+        "white": "😀 " + "x" * 900,
+    }
     for old, new in hostile.items():
         text = text.replace(old, new)
     (photos / "labels.csv").write_text(text, encoding="utf-8")

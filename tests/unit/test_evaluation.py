@@ -53,7 +53,9 @@ def test_figures_agree_with_sklearn() -> None:
     assert row["recall"] == pytest.approx(100 * recall_score(matrix[:, 1], decided[:, 1]), abs=1e-3)
     assert row["support"] == matrix[:, 1].sum()
     half = scores >= 0.5
-    assert figures["OP"] == pytest.approx(100 * precision_score(matrix, half, average="micro", zero_division=0), abs=1e-3)
+    assert figures["OP"] == pytest.approx(
+        100 * precision_score(matrix, half, average="micro", zero_division=0), abs=1e-3
+    )
     assert figures["mAP_interpolated"] >= figures["mAP"]
     assert "1 of 4 labels have no positive here" in figures["notes"][0]
     json.dumps(figures, allow_nan=False)

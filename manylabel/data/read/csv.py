@@ -214,7 +214,13 @@ def _splits(sheet: Sheet) -> np.ndarray | None:
 
 def _delimited(sheet: Sheet, column: int, config: DataConfig, notes: list[str]) -> tuple[LabelSpace, np.ndarray]:
     unknown_column = sheet.column(UNKNOWN_COLUMNS)
-    understood = {*FILE_COLUMNS, *LABEL_COLUMNS, *SPLIT_COLUMNS, *UNKNOWN_COLUMNS, *map(str.lower, config.ignore_columns)}
+    understood = {
+        *FILE_COLUMNS,
+        *LABEL_COLUMNS,
+        *SPLIT_COLUMNS,
+        *UNKNOWN_COLUMNS,
+        *map(str.lower, config.ignore_columns),
+    }
     for name in sheet.header:
         if name.lower() not in understood:
             raise DataError(
@@ -232,7 +238,9 @@ def _delimited(sheet: Sheet, column: int, config: DataConfig, notes: list[str]) 
     hidden = [_names(row[unknown_column], delimiter) if unknown_column is not None else [] for row in sheet.rows]
     spelled = {name for names in (*lists, *hidden) for name in names}
     if not spelled:
-        raise DataError(f"{sheet.path}: no row has a label in column {sheet.header[column]!r}; there is nothing to learn")
+        raise DataError(
+            f"{sheet.path}: no row has a label in column {sheet.header[column]!r}; there is nothing to learn"
+        )
     labels = _label_space(sheet, sorted(spelled))
     matrix = labels.matrix([[labels.index(name) for name in names] for names in lists])
     for i, names in enumerate(hidden):
@@ -278,7 +286,7 @@ def detect_delimiter(cells: list[str]) -> str | None:
         return best
     distinct = set(filled)
     words = {word for cell in distinct for word in cell.split()}
-    return " " if any(" " in cell for cell in distinct) and len(words) < len(distinct) / 2 else None
+    return " " if any(" " in cell for cell in distinct) and 3 * len(words) < 2 * len(distinct) else None
 
 
 def _refuse_mixed_delimiters(sheet: Sheet, cells: list[str], delimiter: str, lists: list[list[str]]) -> None:

@@ -59,7 +59,7 @@ def draw_scene(seed: int, index: int, size: int = 256) -> Scene:
 def label_matrix(seed: int, indices: Sequence[int], noise: float = 0.0, unknown: float = 0.0) -> np.ndarray:
     """Labels of many scenes, a share of entries flipped and then a share hidden. [n, len(LABELS)] int8
 
-    An entry depends only on the seed and its own index, and what is flipped or hidden at a share stays so at a larger one.
+    A row depends only on the seed and its own index; what is faulty at one share is so at any larger share.
     """
     for name, share in (("noise", noise), ("unknown", unknown)):
         if not 0.0 <= share <= 1.0:
@@ -94,4 +94,14 @@ def _check_size(size: int) -> None:
         raise ConfigError(f"scenes: size must be at least {SMALLEST_SIZE} pixels, not {size}")
 
 
-__all__ = ["EXCLUSIVE", "IMPLIES", "LABELS", "Scene", "SceneObject", "draw_scene", "label_matrix", "scene_image", "scene_labels"]
+__all__ = [
+    "EXCLUSIVE",
+    "IMPLIES",
+    "LABELS",
+    "Scene",
+    "SceneObject",
+    "draw_scene",
+    "label_matrix",
+    "scene_image",
+    "scene_labels",
+]

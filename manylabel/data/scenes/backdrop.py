@@ -83,7 +83,12 @@ def ridge(dice: Dice, base: float, swell: float, waves: float) -> list[Point]:
     a, b, c = dice.uniform(0, 6.28), dice.uniform(0, 6.28), dice.uniform(0.4, 1.0)
     steps = 24
     return [
-        (t / steps, base - swell * (0.6 * math.sin(a + waves * t / steps * 6.28) + 0.4 * c * math.sin(b + 2.3 * waves * t / steps * 6.28)))
+        (
+            t / steps,
+            base
+            - swell
+            * (0.6 * math.sin(a + waves * t / steps * 6.28) + 0.4 * c * math.sin(b + 2.3 * waves * t / steps * 6.28)),
+        )
         for t in range(steps + 1)
     ]
 
@@ -138,7 +143,11 @@ def _water(pen: Pen, ground: Ground, dice: Dice, light: Light) -> None:
         pen.shape(_down_to_edge(ridge(dice, y, 0.006, 3.0)), mix(water, light.haze, 0.3 * (1 - i / bands)))
     for _ in range(dice.count(25, 60)):
         depth = dice.roll()
-        x, y, w = dice.roll(), ground.horizon + 0.01 + depth * (ground.shore - ground.horizon), 0.01 + 0.04 * depth * dice.roll()
+        x, y, w = (
+            dice.roll(),
+            ground.horizon + 0.01 + depth * (ground.shore - ground.horizon),
+            0.01 + 0.04 * depth * dice.roll(),
+        )
         colour = shade(water, dice.pick((0.86, 1.14, 1.3)))
         pen.line([(x - w, y), (x - w / 2, y - 0.15 * w), (x, y), (x + w / 2, y - 0.15 * w), (x + w, y)], 0.0035, colour)
 
@@ -156,8 +165,14 @@ def _near_land(pen: Pen, setting: Setting, ground: Ground, land: Colour, dice: D
         pen.block(0.0, kerb - 0.012, 1.0, kerb, shade(land, 1.14))
         start = dice.uniform(0, 0.12)
         for i in range(8):
-            pen.block(start + 0.14 * i - 0.1, kerb + wide / 2 - 0.005, start + 0.14 * i - 0.03, kerb + wide / 2 + 0.005, (226, 222, 206))
-        for i in range(dice.count(5, 9)):
+            pen.block(
+                start + 0.14 * i - 0.1,
+                kerb + wide / 2 - 0.005,
+                start + 0.14 * i - 0.03,
+                kerb + wide / 2 + 0.005,
+                (226, 222, 206),
+            )
+        for _ in range(dice.count(5, 9)):
             x = dice.uniform(-0.1, 1.1)
             pen.line([(x, ground.horizon), (0.5 + (x - 0.5) * 1.5, kerb - 0.012)], 0.003, shade(land, 0.9))
     else:

@@ -32,7 +32,9 @@ def stone(pen: Pen, dice: Dice, land: Colour) -> None:
 
 def bush(pen: Pen, dice: Dice, land: Colour) -> None:
     leaf = vary(dice, dice.pick(((86, 134, 76), (120, 150, 80), (150, 130, 76), (70, 116, 84))))
-    puffs = [(dice.uniform(0.2, 0.8), dice.uniform(0.55, 0.8), dice.uniform(0.14, 0.24)) for _ in range(dice.count(3, 5))]
+    puffs = [
+        (dice.uniform(0.2, 0.8), dice.uniform(0.55, 0.8), dice.uniform(0.14, 0.24)) for _ in range(dice.count(3, 5))
+    ]
     for x, y, r in puffs:
         pen.disc(x, y, r, shade(leaf, 0.8))
     for x, y, r in puffs:
@@ -42,7 +44,16 @@ def bush(pen: Pen, dice: Dice, land: Colour) -> None:
 def fence(pen: Pen, dice: Dice, land: Colour) -> None:
     colour = dice.pick((WOOD, shade(WOOD, 1.3), WHITE))
     for i in range(4):
-        pen.shape([(0.1 + 0.25 * i, 1.0), (0.1 + 0.25 * i, 0.5), (0.14 + 0.25 * i, 0.44), (0.18 + 0.25 * i, 0.5), (0.18 + 0.25 * i, 1.0)], colour)
+        pen.shape(
+            [
+                (0.1 + 0.25 * i, 1.0),
+                (0.1 + 0.25 * i, 0.5),
+                (0.14 + 0.25 * i, 0.44),
+                (0.18 + 0.25 * i, 0.5),
+                (0.18 + 0.25 * i, 1.0),
+            ],
+            colour,
+        )
     for y in (0.6, 0.82):
         pen.line([(0.0, y), (1.0, y)], 0.06, shade(colour, 0.85))
 
@@ -70,7 +81,13 @@ def shell(pen: Pen, dice: Dice, land: Colour) -> None:
         for x in (0.25, 0.5, 0.75):
             pen.line([(x, 0.4), (0.5, 0.95)], 0.04, shade(colour, 0.85))
     else:  # a starfish
-        points = [(0.5 + (0.48 if i % 2 else 0.2) * math.cos(i * 0.628), 0.6 + (0.38 if i % 2 else 0.16) * math.sin(i * 0.628)) for i in range(10)]
+        points = [
+            (
+                0.5 + (0.48 if i % 2 else 0.2) * math.cos(i * 0.628),
+                0.6 + (0.38 if i % 2 else 0.16) * math.sin(i * 0.628),
+            )
+            for i in range(10)
+        ]
         pen.shape(points, shade(colour, 0.9))
 
 
@@ -126,7 +143,15 @@ def scatter(
 
 
 def _put(
-    draw: ImageDraw.ImageDraw, side: int, kind: Clutter, x: float, foot: float, size: float, land: Colour, light: Light, dice: Dice
+    draw: ImageDraw.ImageDraw,
+    side: int,
+    kind: Clutter,
+    x: float,
+    foot: float,
+    size: float,
+    land: Colour,
+    light: Light,
+    dice: Dice,
 ) -> None:
     pixels = size * side
     pen = Pen(draw, (x * side - pixels / 2, foot * side - pixels, pixels, pixels), light, flip=dice.chance(0.5))

@@ -88,7 +88,12 @@ def _shadows(draw: ImageDraw.ImageDraw, plan: Plan, side: int) -> None:
     strength = {"day": 60, "dusk": 50, "night": 40}[plan.setting.time]
     for thing in plan.things:
         if KINDS[thing.label].layer == "ground":
-            left, right, foot, thick = thing.left * side, thing.right * side, thing.bottom * side, 0.07 * thing.width * side
+            left, right, foot, thick = (
+                thing.left * side,
+                thing.right * side,
+                thing.bottom * side,
+                0.07 * thing.width * side,
+            )
             draw.ellipse((left, foot - thick, right, foot + 0.8 * thick), fill=(20, 24, 44, strength))
 
 
@@ -99,7 +104,9 @@ def _strings(draw: ImageDraw.ImageDraw, plan: Plan, side: int) -> None:
         if kite.label == "kite" and holder is not None:
             x, y = (kite.left + kite.width / 2) * side, (kite.top + kite.height * 0.4) * side
             u, v = (holder.left + holder.width / 2) * side, (holder.top + holder.height * 0.4) * side
-            sag = [(x + (u - x) * t / 8, y + (v - y) * t / 8 + 0.03 * side * math.sin(math.pi * t / 8)) for t in range(9)]
+            sag = [
+                (x + (u - x) * t / 8, y + (v - y) * t / 8 + 0.03 * side * math.sin(math.pi * t / 8)) for t in range(9)
+            ]
             draw.line(sag, fill=(60, 56, 64, 150), width=2)
 
 
@@ -108,7 +115,11 @@ def _rain(image: Image.Image, dice: Dice, size: int) -> None:
     slant, long = dice.uniform(-0.4, 0.4), dice.uniform(0.02, 0.06)
     fill = (214, 224, 238, dice.count(60, 130))
     for _ in range(dice.count(60, 190)):
-        x, y, reach = dice.uniform(-0.1, 1.1) * size, dice.uniform(-0.05, 1.0) * size, long * dice.uniform(0.5, 1.3) * size
+        x, y, reach = (
+            dice.uniform(-0.1, 1.1) * size,
+            dice.uniform(-0.05, 1.0) * size,
+            long * dice.uniform(0.5, 1.3) * size,
+        )
         draw.line((x, y, x + slant * reach, y + reach), fill=fill, width=max(1, size // 256))
 
 

@@ -76,7 +76,7 @@ def _gather(labels: Sequence[str], dice: Dice) -> list[Thing]:
     crowd = list(labels)
     for label in labels:
         for _ in range(KINDS[label].most - 1):
-            if len(crowd) < USUAL_MOST and dice.chance(0.35):
+            if len(crowd) < USUAL_MOST and dice.chance(0.5):
                 crowd.append(label)
     things = []
     for number, label in enumerate(crowd):

@@ -60,7 +60,9 @@ def test_nothing_to_augment_means_nothing_changes() -> None:
 def test_cutout_covers_the_share_it_is_given() -> None:
     torch.manual_seed(0)
     black = Image.new("RGB", (32, 32))
-    covered = [(training_transform(PREPROCESS, AugmentConfig(cutout=0.5))(black) == 128).float().mean() for _ in range(50)]
+    covered = [
+        (training_transform(PREPROCESS, AugmentConfig(cutout=0.5))(black) == 128).float().mean() for _ in range(50)
+    ]
     assert max(covered) == pytest.approx(0.25)  # a whole square of half the side
     assert min(covered) >= 0.06  # at a corner a quarter of it remains
 

@@ -13,5 +13,7 @@ def test_linear_is_the_mean_times_a_matrix() -> None:
     for b in range(2):
         z = [sum(final[b, c, y, x].item() for y in range(4) for x in range(6)) / 24 for c in range(5)]
         for n in range(3):
-            expected = sum(head.classifier.weight[n, c].item() * z[c] for c in range(5)) + head.classifier.bias[n].item()
+            expected = (
+                sum(head.classifier.weight[n, c].item() * z[c] for c in range(5)) + head.classifier.bias[n].item()
+            )
             assert abs(logits[b, n].item() - expected) < 1e-5

@@ -44,10 +44,11 @@ def test_the_losses_by_hand() -> None:
     )
 
 
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 4.0])
 @pytest.mark.parametrize("p", [0.0001, 0.02, 0.0499])
-def test_asl_drops_easy_absent_labels(p: float) -> None:
+def test_asl_drops_easy_absent_labels(p: float, gamma: float) -> None:
     x = torch.tensor([[logit(p)]], requires_grad=True)
-    loss = make("asl")(x, torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.bool))
+    loss = make("asl", gamma_negative=gamma)(x, torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.bool))
     loss.backward()
     assert loss.item() == 0
     assert x.grad is not None

@@ -51,7 +51,9 @@ def test_cached_logits_equal_those_from_pixels(model: Model, table: Table) -> No
     from manylabel.training.feed import PixelFeed
 
     cache = _cache(model, table)
-    feed = PixelFeed(table, EpochBatches(np.arange(len(table)), 16, shuffle=False), model.backbone.preprocess, workers=0)
+    feed = PixelFeed(
+        table, EpochBatches(np.arange(len(table)), 16, shuffle=False), model.backbone.preprocess, workers=0
+    )
     with torch.inference_mode():
         direct = torch.cat([model(batch.inputs) for batch in feed.batches()])
         rows = np.array([3, 1, 40, 7])

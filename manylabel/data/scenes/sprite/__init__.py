@@ -41,7 +41,18 @@ SPRITES: dict[str, Callable[[Pen, Dice, Setting], None]] = {
 }
 
 # How far, in degrees, an object may be turned from upright.
-TILT = {"bird": 28, "plane": 26, "kite": 30, "fish": 40, "balloon": 7, "umbrella": 14, "boat": 6, "flower": 9, "mushroom": 8, "cloud": 4}
+TILT = {
+    "bird": 28,
+    "plane": 26,
+    "kite": 30,
+    "fish": 40,
+    "balloon": 7,
+    "umbrella": 14,
+    "boat": 6,
+    "flower": 9,
+    "mushroom": 8,
+    "cloud": 4,
+}
 
 
 def draw_sprite(label: str, dice: Dice, setting: Setting, light: Light, width: int, height: int) -> Image.Image:

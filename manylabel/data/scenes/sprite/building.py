@@ -7,7 +7,14 @@ from manylabel.data.scenes.colour import INK, PAINTS, WHITE, Colour, shade, vary
 from manylabel.data.scenes.dice import Dice
 from manylabel.data.scenes.pen import Pen, bow
 
-WALLS: tuple[Colour, ...] = ((240, 224, 196), (226, 176, 142), (206, 214, 214), (232, 206, 130), (190, 104, 84), (166, 194, 200))
+WALLS: tuple[Colour, ...] = (
+    (240, 224, 196),
+    (226, 176, 142),
+    (206, 214, 214),
+    (232, 206, 130),
+    (190, 104, 84),
+    (166, 194, 200),
+)
 ROOFS: tuple[Colour, ...] = ((178, 74, 58), (112, 72, 62), (84, 92, 112), (206, 116, 66), (70, 106, 100))
 LIT: Colour = (255, 220, 130)
 
@@ -73,7 +80,10 @@ def lighthouse(pen: Pen, dice: Dice, setting: Setting) -> None:
         y, y2, half, half2 = top + (bottom - top) * a, top + (bottom - top) * b, 0.085 + 0.06 * a, 0.085 + 0.06 * b
         colour = WHITE if i % 2 else band
         pen.shape([(0.225 - half, y), (0.225 + half, y), (0.225 + half2, y2), (0.225 - half2, y2)], colour)
-        pen.shape([(0.225 + half * 0.4, y), (0.225 + half, y), (0.225 + half2, y2), (0.225 + half2 * 0.4, y2)], shade(colour, 0.86))
+        pen.shape(
+            [(0.225 + half * 0.4, y), (0.225 + half, y), (0.225 + half2, y2), (0.225 + half2 * 0.4, y2)],
+            shade(colour, 0.86),
+        )
     pen.block(0.1, 0.18, 0.35, 0.21, INK)
     pen.block(0.155, 0.085, 0.295, 0.18, LIT if dark else (190, 214, 220), glow=dark)
     pen.line([(0.225, 0.085), (0.225, 0.18)], 0.014, INK)

@@ -11,7 +11,10 @@ GLASS: Colour = (120, 176, 206)
 
 
 def plane(pen: Pen, dice: Dice, setting: Setting) -> None:
-    body, trim = dice.pick((WHITE, WHITE, (226, 230, 236), vary(dice, dice.pick(PAINTS)))), vary(dice, dice.pick(PAINTS))
+    body, trim = (
+        dice.pick((WHITE, WHITE, (226, 230, 236), vary(dice, dice.pick(PAINTS)))),
+        vary(dice, dice.pick(PAINTS)),
+    )
     dice.pick((_airliner, _biplane, _from_below))(pen, body, trim)
 
 
@@ -42,8 +45,14 @@ def _biplane(pen: Pen, body: Colour, trim: Colour) -> None:
 
 
 def _from_below(pen: Pen, body: Colour, trim: Colour) -> None:
-    pen.shape([(0.46, 0.22), (0.3, 0.01), (0.38, 0.01), (0.66, 0.22), (0.66, 0.28), (0.38, 0.49), (0.3, 0.49), (0.46, 0.28)], shade(body, 0.88))
-    pen.shape([(0.08, 0.23), (0.02, 0.12), (0.08, 0.12), (0.2, 0.23), (0.2, 0.27), (0.08, 0.38), (0.02, 0.38), (0.08, 0.27)], trim)
+    pen.shape(
+        [(0.46, 0.22), (0.3, 0.01), (0.38, 0.01), (0.66, 0.22), (0.66, 0.28), (0.38, 0.49), (0.3, 0.49), (0.46, 0.28)],
+        shade(body, 0.88),
+    )
+    pen.shape(
+        [(0.08, 0.23), (0.02, 0.12), (0.08, 0.12), (0.2, 0.23), (0.2, 0.27), (0.08, 0.38), (0.02, 0.38), (0.08, 0.27)],
+        trim,
+    )
     pen.oval(0.52, 0.25, 0.46, 0.055, body)
     pen.oval(0.93, 0.25, 0.05, 0.034, trim)
 
@@ -81,7 +90,7 @@ def balloon(pen: Pen, dice: Dice, setting: Setting) -> None:
     stripes = dice.pick((3, 5))
     for i in range(1, stripes + 1, 2):  # each stripe is a slice between two meridians
         outer, inner = rx * (1 - 2 * i / (stripes + 2)), rx * (1 - 2 * (i + 1) / (stripes + 2))
-        left, right = bow(cx, cy, outer, ry, -90, 30 if outer > 0 else 30, 12), bow(cx, cy, inner, ry, 30, -90, 12)
+        left, right = bow(cx, cy, outer, ry, -90, 30, 12), bow(cx, cy, inner, ry, 30, -90, 12)
         pen.shape([*left, (cx + 0.1 * outer / rx, 0.76), (cx + 0.1 * inner / rx, 0.76), *right], second)
     if dice.chance(0.4):
         band = shade(second, 0.8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from manylabel.data.scenes.catalogue import Setting
 from manylabel.data.scenes.colour import INK, PAINTS, WHITE, Colour, mix, shade, vary
@@ -15,7 +16,12 @@ FUR: tuple[Colour, ...] = ((150, 102, 64), (84, 62, 50), (222, 192, 146), (60, 5
 
 
 def person(pen: Pen, dice: Dice, setting: Setting) -> None:
-    skin, hair, coat, trousers = dice.pick(SKINS), dice.pick(HAIR), vary(dice, dice.pick(PAINTS)), vary(dice, dice.pick(PAINTS))
+    skin, hair, coat, trousers = (
+        dice.pick(SKINS),
+        dice.pick(HAIR),
+        vary(dice, dice.pick(PAINTS)),
+        vary(dice, dice.pick(PAINTS)),
+    )
     stride = dice.uniform(0.02, 0.1)
     skirt = dice.chance(0.4)
     for side, dim in ((-1, 0.8), (1, 1.0)):
@@ -114,7 +120,7 @@ def umbrella(pen: Pen, dice: Dice, setting: Setting) -> None:
     pen.line([(0.5, 0.01), (0.5, 0.8)], 0.03, handle)
     pen.line(bow(0.56, 0.8, 0.06, 0.075, 180, 20), 0.036, handle)
     edge = [0.5 - 0.49 * math.cos(math.pi * i / folds) for i in range(folds + 1)]
-    for i, (left, right) in enumerate(zip(edge, edge[1:], strict=False)):
+    for i, (left, right) in enumerate(pairwise(edge)):
         reach = [(0.5 + (left - 0.5) * math.cos(t), rim - 0.4 * math.sin(t)) for t in (0.0, 0.3, 0.6, 0.9, 1.2, 1.57)]
         back = [(0.5 + (right - 0.5) * math.cos(t), rim - 0.4 * math.sin(t)) for t in (1.57, 1.2, 0.9, 0.6, 0.3, 0.0)]
         hem = bow((left + right) / 2, rim, (right - left) / 2, 0.06, 0, -180, 8)

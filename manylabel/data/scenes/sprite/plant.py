@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from manylabel.data.scenes.catalogue import Setting
 from manylabel.data.scenes.colour import WOOD, Colour, mix, shade, vary
 from manylabel.data.scenes.dice import Dice
 from manylabel.data.scenes.pen import Pen, Point, bow
 
-LEAVES: tuple[Colour, ...] = ((74, 138, 78), (104, 160, 76), (52, 118, 92), (140, 168, 70), (206, 132, 58), (196, 86, 62), (228, 168, 176))
-PETALS: tuple[Colour, ...] = ((232, 84, 92), (246, 190, 70), (244, 240, 236), (170, 112, 196), (240, 140, 176), (98, 130, 214))
+LEAVES: tuple[Colour, ...] = (
+    (74, 138, 78),
+    (104, 160, 76),
+    (52, 118, 92),
+    (140, 168, 70),
+    (206, 132, 58),
+    (196, 86, 62),
+    (228, 168, 176),
+)
+PETALS: tuple[Colour, ...] = (
+    (232, 84, 92),
+    (246, 190, 70),
+    (244, 240, 236),
+    (170, 112, 196),
+    (240, 140, 176),
+    (98, 130, 214),
+)
 STEM: Colour = (84, 142, 76)
 
 
@@ -27,7 +43,10 @@ def _broad(pen: Pen, dice: Dice, leaf: Colour) -> None:
     pen.shape([(0.31, 0.55), (0.39, 0.55), (0.42, 0.99), (0.28, 0.99)], trunk)
     pen.line([(0.35, 0.7), (0.5, 0.52)], 0.035, trunk)
     crowns = [(0.2, 0.42, 0.19), (0.5, 0.42, 0.19), (0.35, 0.25, 0.23), (0.35, 0.48, 0.2)]
-    moved = [(x + dice.uniform(-0.03, 0.03), y + dice.uniform(-0.02, 0.02), r * dice.uniform(0.88, 1.0)) for x, y, r in crowns]
+    moved = [
+        (x + dice.uniform(-0.03, 0.03), y + dice.uniform(-0.02, 0.02), r * dice.uniform(0.88, 1.0))
+        for x, y, r in crowns
+    ]
     for x, y, r in moved:
         pen.disc(x, y, r, shade(leaf, 0.8))
     for x, y, r in moved:
@@ -57,7 +76,7 @@ def _poplar(pen: Pen, dice: Dice, leaf: Colour) -> None:
 def _palm(pen: Pen, dice: Dice, leaf: Colour) -> None:
     lean = dice.uniform(0.04, 0.16)
     spine: list[Point] = [(0.35 - lean + 2 * lean * (t / 8) ** 1.6, 0.97 - 0.67 * t / 8) for t in range(9)]
-    for i, ((x, y), (x2, y2)) in enumerate(zip(spine, spine[1:], strict=False)):
+    for i, ((x, y), (x2, y2)) in enumerate(pairwise(spine)):
         pen.line([(x, y), (x2, y2 - 0.01)], 0.075 - 0.004 * i, shade((156, 116, 76), 0.9 if i % 2 else 1.05))
     x, y = spine[-1]
     for angle in (-172, -150, -118, -62, -30, -8, 20, 160):
@@ -65,7 +84,10 @@ def _palm(pen: Pen, dice: Dice, leaf: Colour) -> None:
         reach = min(0.33, (x if math.cos(turn) < 0 else 0.7 - x) / abs(math.cos(turn)))
         middle = (x + 0.55 * reach * math.cos(turn), y + 0.75 * reach * math.sin(turn) - 0.07)
         tip = (x + reach * math.cos(turn), y + reach * math.sin(turn) * 0.7 + 0.12)
-        pen.shape([(x, y), (middle[0], middle[1] - 0.035), tip, (middle[0], middle[1] + 0.05)], shade(leaf, dice.uniform(0.75, 1.1)))
+        pen.shape(
+            [(x, y), (middle[0], middle[1] - 0.035), tip, (middle[0], middle[1] + 0.05)],
+            shade(leaf, dice.uniform(0.75, 1.1)),
+        )
     pen.disc(x - 0.03, y + 0.03, 0.032, (110, 74, 46))
     pen.disc(x + 0.035, y + 0.035, 0.032, (96, 64, 40))
 
@@ -83,12 +105,22 @@ def _daisy(pen: Pen, dice: Dice, petal: Colour) -> None:
     count = dice.count(6, 10)
     for i in range(count):
         angle = 2 * math.pi * i / count
-        pen.oval(0.3 + 0.17 * math.cos(angle), 0.3 + 0.17 * math.sin(angle), 0.12, 0.068, shade(petal, 0.94 if i % 2 else 1.04), turn=math.degrees(angle))
+        pen.oval(
+            0.3 + 0.17 * math.cos(angle),
+            0.3 + 0.17 * math.sin(angle),
+            0.12,
+            0.068,
+            shade(petal, 0.94 if i % 2 else 1.04),
+            turn=math.degrees(angle),
+        )
     pen.disc(0.3, 0.3, 0.095, dice.pick(((246, 196, 64), (110, 72, 50), (252, 232, 150))))
 
 
 def _tulip(pen: Pen, dice: Dice, petal: Colour) -> None:
-    pen.shape([(0.12, 0.06), (0.3, 0.2), (0.48, 0.06), (0.52, 0.3), *bow(0.3, 0.32, 0.21, 0.19, 0, 180), (0.08, 0.3)], shade(petal, 0.86))
+    pen.shape(
+        [(0.12, 0.06), (0.3, 0.2), (0.48, 0.06), (0.52, 0.3), *bow(0.3, 0.32, 0.21, 0.19, 0, 180), (0.08, 0.3)],
+        shade(petal, 0.86),
+    )
     pen.oval(0.3, 0.28, 0.12, 0.23, petal)
 
 
@@ -108,7 +140,13 @@ def mushroom(pen: Pen, dice: Dice, setting: Setting) -> None:
     pen.oval(0.45, brim, 0.43, 0.085, mix(stalk, cap, 0.25))
     pen.shape(bow(0.45, brim, 0.44, brim - 0.02, 180, 360, 22), cap)
     if dice.chance(0.65):
-        for x, y, r in ((0.3, 0.3, 0.062), (0.5, 0.2, 0.07), (0.64, 0.38, 0.058), (0.44, 0.41, 0.045), (0.18, 0.43, 0.04)):
+        for x, y, r in (
+            (0.3, 0.3, 0.062),
+            (0.5, 0.2, 0.07),
+            (0.64, 0.38, 0.058),
+            (0.44, 0.41, 0.045),
+            (0.18, 0.43, 0.04),
+        ):
             pen.oval(x, y * brim / 0.52, r, r * 0.85, (248, 240, 226))
 
 

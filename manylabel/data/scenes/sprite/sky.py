@@ -72,14 +72,22 @@ def cloud(pen: Pen, dice: Dice, setting: Setting) -> None:
 
 
 def bird(pen: Pen, dice: Dice, setting: Setting) -> None:
-    colour = vary(dice, dice.pick(((52, 54, 68), (238, 238, 236), (84, 120, 176), (196, 84, 66), (120, 96, 80), (228, 178, 70))))
+    colour = vary(
+        dice, dice.pick(((52, 54, 68), (238, 238, 236), (84, 120, 176), (196, 84, 66), (120, 96, 80), (228, 178, 70)))
+    )
     dice.pick((_gliding, _flapping, _flapping, _far))(pen, dice, colour)
 
 
 def _gliding(pen: Pen, dice: Dice, colour: Colour) -> None:
     lift = dice.uniform(0.0, 0.16)
     for side in (-1, 1):
-        wing = [(0.5, 0.3), (0.5 + side * 0.26, 0.2 - lift), (0.5 + side * 0.49, 0.3), (0.5 + side * 0.25, 0.34), (0.5, 0.46)]
+        wing = [
+            (0.5, 0.3),
+            (0.5 + side * 0.26, 0.2 - lift),
+            (0.5 + side * 0.49, 0.3),
+            (0.5 + side * 0.25, 0.34),
+            (0.5, 0.46),
+        ]
         pen.shape(wing, shade(colour, 0.86 if side > 0 else 1.0))
     pen.oval(0.5, 0.4, 0.07, 0.19, colour)
     pen.shape([(0.5, 0.5), (0.4, 0.68), (0.6, 0.68)], shade(colour, 0.9))
@@ -103,5 +111,8 @@ def _far(pen: Pen, dice: Dice, colour: Colour) -> None:
     """The two bows of a gull seen from afar."""
     dark, dip = shade(colour, 0.8), dice.uniform(0.3, 0.42)
     for side in (-1, 1):
-        upper, lower = bow(0.25, dip, 0.25, dip - 0.1, 180, 350, 10), bow(0.25, dip + 0.06, 0.25, dip - 0.12, 350, 180, 10)
-        pen.shape([(0.5 + side * x, y) for x, y in (*upper, *lower, (0.0, dip + 0.2))], dark)
+        upper, lower = (
+            bow(0.25, dip, 0.25, dip - 0.08, 180, 350, 10),
+            bow(0.25, dip + 0.1, 0.25, dip - 0.1, 350, 180, 10),
+        )
+        pen.shape([(0.5 + side * x, y) for x, y in (*upper, *lower, (0.0, dip + 0.24))], dark)
