@@ -51,13 +51,17 @@ def stratified_folds(matrix: np.ndarray, shares: Sequence[float], seed: int = 0)
 
 
 class _Split:
-    """Images in parts, and what each part has and wants of each label. Images without a label share one more label."""
+    """Images in parts, and what each part has and wants of each label.
+
+    Images without a label share one more label, so that they are spread as well; that one may be missing from a part.
+    """
 
     def __init__(self, matrix: np.ndarray, shares: np.ndarray) -> None:
         n, parts = len(matrix), len(shares)
         self.matrix = matrix
         self.columns, self.starts = _label_lists(matrix)
         self.support = np.bincount(self.columns, minlength=matrix.shape[1] + 1)  # [L + 1]
+        self.real = np.arange(len(self.support)) < matrix.shape[1]
         self.wanted = _wanted(shares, self.support)  # [parts, L + 1]
         self.weight = 1.0 / np.maximum(self.support, 1) ** 2  # of an image too many: as a squared share of the label
         self.size = np.zeros(parts, np.int64)
@@ -84,13 +88,13 @@ class _Split:
 
     def missing(self) -> np.ndarray:
         """In how many parts each label could be but is not. [L + 1]"""
-        return np.minimum(self.support, len(self.has)) - (self.has > 0).sum(axis=0)
+        return self.real * (np.minimum(self.support, len(self.has)) - (self.has > 0).sum(axis=0))
 
     def prices(self, source: int, target: int, labels: np.ndarray | slice = slice(None)) -> np.ndarray:
         """What each label says to moving an image: below 0 is for the better, infinite if it would go missing."""
         has, gets = self.has[source, labels], self.has[target, labels]
         excess = (gets - self.wanted[target, labels]) - (has - self.wanted[source, labels])
-        return np.where((has == 1) & (gets > 0), np.inf, self.weight[labels] * (excess + 1))
+        return np.where(self.real[labels] & (has == 1) & (gets > 0), np.inf, self.weight[labels] * (excess + 1))
 
     def cost(self, image: int, target: int) -> float:
         return float(self.prices(self.part[image], target, self.labels(image)).sum())

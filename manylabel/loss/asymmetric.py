@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from manylabel.config import option
-from manylabel.loss.base import LOSSES, Loss, LossOptions, focus
+from manylabel.loss.base import LOSSES, Loss, LossOptions, focus, log_sigmoid
 from manylabel.loss.require import require
 
 
@@ -41,13 +40,13 @@ class AsymmetricLoss(Loss):
         return self.options.gamma_negative
 
     def present(self, x: Tensor) -> Tensor:
-        weight = focus(logsigmoid(-x), self.options.gamma_positive)
-        return -self._held(weight) * logsigmoid(x)
+        weight = focus(log_sigmoid(-x), self.options.gamma_positive)
+        return -self._held(weight) * log_sigmoid(x)
 
     def absent(self, x: Tensor, gamma: float | Tensor) -> Tensor:
         m = self.options.clip
         log_m = x.new_full((), math.log(m) if m else -math.inf)
-        log_p_neg = torch.logaddexp(logsigmoid(-x), log_m).clamp(max=0)  # log(1 − p + m), with no log(0) at m = 0
+        log_p_neg = torch.logaddexp(log_sigmoid(-x), log_m).clamp(max=0)  # log(1 − p + m), with no log(0) at m = 0
         one_minus_p_neg = (x.sigmoid() - m).clamp(min=torch.finfo(x.dtype).tiny)  # pow has no gradient at 0
         return -self._held(one_minus_p_neg**gamma) * log_p_neg
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 from manylabel.config import option
 from manylabel.loss.counts import Counts
@@ -120,6 +121,11 @@ class Loss(nn.Module, ABC):
         shared = {f.name: f.default for f in fields(LossOptions)}
         values = {f.name: getattr(self.options, f.name) for f in fields(self.options)}
         return ", ".join(f"{k}={v}" for k, v in values.items() if k not in shared or v != shared[k])
+
+
+def log_sigmoid(x: Tensor) -> Tensor:
+    """log p for p = σ(x). torch's own starts all threads for any size, which stalls on a busy machine."""
+    return -softplus(-x)
 
 
 def focus(log_q: Tensor, gamma: float | Tensor) -> Tensor:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
-from manylabel.loss.base import LOSSES, Loss, LossOptions, focus
+from manylabel.loss.base import LOSSES, Loss, LossOptions, focus, log_sigmoid
 
 
 @LOSSES.register("bce")
@@ -19,7 +18,7 @@ class BCELoss(Loss):
         pass
 
     def present(self, x: Tensor) -> Tensor:
-        return -logsigmoid(x)
+        return -log_sigmoid(x)
 
     def absent(self, x: Tensor, gamma: float | Tensor) -> Tensor:
-        return -focus(logsigmoid(x), gamma) * logsigmoid(-x)  # γ is 0 but for unknown labels with one of their own
+        return -focus(log_sigmoid(x), gamma) * log_sigmoid(-x)  # γ is 0 but for unknown labels with one of their own

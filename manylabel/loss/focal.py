@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from manylabel.config import option
-from manylabel.loss.base import LOSSES, Loss, LossOptions, focus
+from manylabel.loss.base import LOSSES, Loss, LossOptions, focus, log_sigmoid
 from manylabel.loss.require import require
 
 
@@ -35,8 +34,8 @@ class FocalLoss(Loss):
 
     def present(self, x: Tensor) -> Tensor:
         alpha = 1.0 if self.options.alpha is None else self.options.alpha
-        return -alpha * focus(logsigmoid(-x), self.options.gamma) * logsigmoid(x)
+        return -alpha * focus(log_sigmoid(-x), self.options.gamma) * log_sigmoid(x)
 
     def absent(self, x: Tensor, gamma: float | Tensor) -> Tensor:
         balance = 1.0 if self.options.alpha is None else 1 - self.options.alpha
-        return -balance * focus(logsigmoid(x), gamma) * logsigmoid(-x)
+        return -balance * focus(log_sigmoid(x), gamma) * log_sigmoid(-x)

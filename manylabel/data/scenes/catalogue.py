@@ -54,14 +54,14 @@ LABELS: tuple[str, ...] = (*TIMES, *TERRAINS, "rain", *KINDS)
 
 # Probability of the objects that depend on the terrain alone; an object not listed for a terrain never occurs there.
 GROWN: dict[str, dict[str, float]] = {
-    "tree": {"meadow": 0.60, "town": 0.30, "sea": 0.18, "desert": 0.10},
-    "flower": {"meadow": 0.36, "town": 0.10},
+    "tree": {"meadow": 0.62, "town": 0.34, "sea": 0.22, "desert": 0.16},
+    "flower": {"meadow": 0.38, "town": 0.16, "sea": 0.05, "desert": 0.05},
     "mushroom": {"meadow": 0.075},
     "cactus": {"desert": 0.52},
-    "house": {"town": 0.50, "meadow": 0.18, "sea": 0.06},
+    "house": {"town": 0.50, "meadow": 0.20, "sea": 0.10, "desert": 0.06},
     "lighthouse": {"sea": 0.045},
-    "car": {"town": 0.34, "meadow": 0.07, "desert": 0.14},
-    "lamp": {"town": 0.32, "sea": 0.06},
+    "car": {"town": 0.34, "meadow": 0.09, "desert": 0.18, "sea": 0.05},
+    "lamp": {"town": 0.30, "sea": 0.08, "meadow": 0.04},
     "boat": {"sea": 0.44},
     "fish": {"sea": 0.22},
     "person": {"town": 0.44, "meadow": 0.32, "sea": 0.34, "desert": 0.14},
@@ -113,7 +113,7 @@ def choose(dice: Dice) -> tuple[Setting, list[str]]:
     has["sun"] = dice.chance(0.48) and light and dry
     has["moon"] = dice.chance({"night": 0.42, "dusk": 0.18, "day": 0.0}[time]) and not has["sun"]
     has["cloud"] = dice.chance(0.88 if rain else 0.28)
-    has["bird"] = dice.chance(0.28 if light else 0.07)
+    has["bird"] = dice.chance(0.32 if light else 0.08)
     has["plane"] = dice.chance(0.065)
     has["balloon"] = dice.chance(0.06) and light and dry
     for label, chances in GROWN.items():

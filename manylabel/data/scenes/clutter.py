@@ -130,15 +130,15 @@ def scatter(
     draw: ImageDraw.ImageDraw, side: int, setting: Setting, ground: Ground, land: Colour, light: Light, dice: Dice
 ) -> None:
     """Clutter of all sizes over the landscape, far ones first."""
-    feet = sorted(dice.uniform(ground.shore + 0.02, 1.03) for _ in range(dice.count(8, 26)))
+    feet = sorted(dice.uniform(ground.shore + 0.02, 1.03) for _ in range(dice.count(10, 34)))
     for foot in feet:
         kind = dice.pick(ON_LAND[setting.terrain])
-        _put(draw, side, kind, dice.uniform(-0.02, 1.0), foot, dice.log_uniform(0.02, 0.13), land, light, dice)
+        _put(draw, side, kind, dice.uniform(-0.02, 1.0), foot, dice.log_uniform(0.02, 0.16), land, light, dice)
     if setting.terrain == "sea":
-        for _ in range(dice.count(0, 3)):
+        for _ in range(dice.count(0, 5)):
             foot = dice.uniform(ground.horizon + 0.02, ground.shore - 0.02)
             _put(draw, side, dice.pick(IN_WATER), dice.roll(), foot, dice.log_uniform(0.02, 0.1), land, light, dice)
-    for _ in range(dice.pick((0, 0, 3, 7))):
+    for _ in range(dice.pick((0, 2, 4, 9))):
         _put(draw, side, leaf, dice.roll(), dice.uniform(0.05, 0.9), dice.log_uniform(0.015, 0.05), land, light, dice)
 
 

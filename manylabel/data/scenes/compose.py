@@ -107,7 +107,7 @@ def _strings(draw: ImageDraw.ImageDraw, plan: Plan, side: int) -> None:
             sag = [
                 (x + (u - x) * t / 8, y + (v - y) * t / 8 + 0.03 * side * math.sin(math.pi * t / 8)) for t in range(9)
             ]
-            draw.line(sag, fill=(60, 56, 64, 150), width=2)
+            draw.line(sag, fill=(60, 56, 64, 90), width=max(1, side // 400))
 
 
 def _rain(image: Image.Image, dice: Dice, size: int) -> None:

@@ -108,7 +108,7 @@ def in_a_row(things: Sequence[Thing], ground: Ground) -> list[Thing]:
     slot = 1.0 / len(things)
     row = []
     for i, thing in enumerate(things):
-        thing = _resized(thing, min(SMALLEST, slot - GAP))
+        thing = _resized(thing, min(SMALLEST, 0.95 * (slot - GAP)))
         low, high = _feet(thing, ground)
         row.append(replace(thing, left=slot * (i + 0.5) - thing.width / 2, top=(low + high) / 2 - thing.height))
     return row
