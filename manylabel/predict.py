@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from manylabel.allocator import keep_memory
 from manylabel.bundle import Bundle, load_bundle
 from manylabel.data.decode import decode
 from manylabel.data.transform import evaluation_transform, needed_side
@@ -56,6 +57,7 @@ class Predictor:
     """A bundle on a device."""
 
     def __init__(self, bundle: Bundle, device: str | torch.device | None = None, batch_size: int = 32) -> None:
+        keep_memory()
         self.bundle = bundle
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.batch_size = batch_size

@@ -24,6 +24,7 @@ from accelerate.utils import set_seed
 
 import manylabel
 from manylabel import console
+from manylabel.allocator import keep_memory
 from manylabel.atomic import write_json, write_text
 from manylabel.bundle import Bundle, load_bundle, save_bundle
 from manylabel.config import Config, dump, make_config, parse, plain
@@ -84,6 +85,7 @@ def train(
 
     Other keywords are sections of the config: head="linear", loss={"name": "asl", "clip": 0}, train={"epochs": 3}.
     """
+    keep_memory()
     folder = Path(out)
     given: dict[str, Any] = {k: {"name": v} if isinstance(v, str) else dict(v) for k, v in sections.items()}
     if data is not None:
@@ -405,6 +407,7 @@ def evaluate(
     run: str | Path, *, data: str | None = None, split: str | None = None, settings: Iterable[str] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(results, details) of a run or bundle on `data` (default: what it was trained on), from the pixels on."""
+    keep_memory()
     bundle = load_bundle(Path(run))
     config = make_config(None, settings, **plain(bundle.config) | ({} if data is None else _only_path(bundle, data)))
     table = read_table(config.data)

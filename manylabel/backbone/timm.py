@@ -41,7 +41,7 @@ class Backbone(nn.Module):
         super().__init__()
         self.name = config.name
         self.config = config
-        self.body: Any = _create(config, load_weights)
+        self.body: Any = _create(config, load_weights).to(memory_format=torch.channels_last)
         facts = self.body.pretrained_cfg
         preprocess = Preprocess(
             size=config.image_size or int(facts["input_size"][-1]),
@@ -77,7 +77,7 @@ class Backbone(nn.Module):
     def forward(self, images: Tensor) -> Features:
         if images.dtype == torch.uint8:
             images = images.to(self.mean.dtype) / 255
-        x = (images - self.mean) / self.std
+        x = ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)  # faster on CPUs and GPUs
         earlier = [name for name in self.stages if name != FINAL]
         if not earlier:
             return self._final(self.body.forward_features(x), {}, (x.shape[-2], x.shape[-1]))

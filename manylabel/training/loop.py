@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -46,7 +46,7 @@ from manylabel.training.feed import Feed
 from manylabel.training.history import History
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 from manylabel.training.scoring import score
-from manylabel.training.stop import Stopped, StopRequest
+from manylabel.training.stop import Stopped, StopRequest, unless_stopped
 
 BEST = "best.safetensors"
 
@@ -134,7 +134,7 @@ class Trainer:
 
     def _train_epoch(self) -> None:
         started, position = time.monotonic(), self.position
-        for batch in self._batches():
+        for batch in unless_stopped(self.train_feed.batches(position.epoch, position.batch), self.stop):
             self.bad_images.add(batch.bad)
             value = self._step(batch)
             position.batch += 1
@@ -142,16 +142,8 @@ class Trainer:
             position.images += len(batch)
             self._tell()
             self._save_or_stop()
+        self._save_or_stop()
         self._epoch_seconds = time.monotonic() - started
-
-    def _batches(self) -> Iterator[Batch]:
-        """This epoch's remaining batches; a worker that was told to stop with us is not an error."""
-        try:
-            yield from self.train_feed.batches(self.position.epoch, self.position.batch)
-        except RuntimeError:
-            if self.stop.signal is None:
-                raise
-            self._save_or_stop()
 
     def _step(self, batch: Batch) -> float:
         """One batch forward and backward; every `accumulate` batches the weights change. Returns the loss."""

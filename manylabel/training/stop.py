@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterable, Iterator
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from manylabel.error import ManylabelError
+
+
+T = TypeVar("T")
 
 
 class Stopped(ManylabelError):
@@ -42,3 +46,12 @@ class StopRequest:
         if self.signal is not None:
             os._exit(128 + number)
         self.signal = number
+
+
+def unless_stopped(batches: Iterable[T], stop: StopRequest | None) -> Iterator[T]:
+    """The batches; when a signal to the whole process group has ended the workers, the end instead of an error."""
+    try:
+        yield from batches
+    except RuntimeError:
+        if stop is None or stop.signal is None:
+            raise

@@ -22,8 +22,8 @@ class Kind:
     width: float  # of its box, when the longer side is 1
     height: float
     most: int = 1  # instances in one scene
-    # Share of its box that nearer boxes may cover: at most 0.4 of what its slimmest drawing fills of the box,
-    # so that even a drawing hit in full stays visible to 60 %.
+    # Share of its box that nearer boxes may cover: about 0.4 of what its slimmest drawing fills of the box,
+    # so that even a drawing covered at its worst place stays visible to about 60 %.
     cover: float = 0.1
 
 
