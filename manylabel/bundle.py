@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from manylabel.atomic import sha256, sweep, write_json, write_text
-from manylabel.config import Config, dump, parse
-from manylabel.error import BundleError, CheckpointError
+from manylabel.config import Config, dump, load_yaml, parse
+from manylabel.error import BundleError, ManylabelError
 from manylabel.labels import LabelSpace
 from manylabel.model import Model
 from manylabel.preprocess import Preprocess
@@ -88,7 +87,7 @@ def load_bundle(path: Path | str) -> Bundle:
         if sha256(file) != sums[name]:
             raise BundleError(f"{file} has another checksum than when it was written; get the bundle again")
     try:
-        config = parse(Config, yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")))
+        config = parse(Config, load_yaml(folder / "config.yaml"))
         entries = _json(folder / "labels.json")
         labels = LabelSpace(tuple(str(entry["name"]) for entry in entries["labels"]))
         thresholds = np.array([float(entry["threshold"]) for entry in entries["labels"]])
@@ -98,7 +97,7 @@ def load_bundle(path: Path | str) -> Bundle:
         state = load_tensors(folder / "weights.safetensors").tensors
         model.load_state_dict(state)
         model.backbone.use(preprocess)
-    except (KeyError, TypeError, ValueError, RuntimeError, yaml.YAMLError, CheckpointError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError, ManylabelError) as error:
         raise BundleError(f"{folder} is not a bundle of this version of manylabel: {error}") from error
     return Bundle(model.eval(), config, labels, thresholds, preprocess, str(entries.get("thresholds_fitted_on", "")))
 

@@ -35,7 +35,14 @@ HELP = """Recognise everything in an image at once.
   manylabel predict runs/mine holiday.jpg --json
 """
 
-app = typer.Typer(cls=Commands, help=HELP, no_args_is_help=True, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    cls=Commands,
+    help=HELP,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 data_app = typer.Typer(
     cls=Commands, help="Look at data before training on it.", no_args_is_help=True, rich_markup_mode=None
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -154,6 +154,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
             raise ConfigError(f"{where} takes settings of its own (a mapping), not {value!r}")
         return parse(hint, value, where)  # type: ignore[arg-type]
     if origin is Literal:
+        if isinstance(value, bool):  # YAML reads on, off, yes and no as booleans
+            value = next((a for a in arguments if a in (("on", "yes") if value else ("off", "no"))), value)
         if value not in arguments:
             raise ConfigError(f"{where} cannot be {value!r}{closest(str(value), arguments)}")
         return value
@@ -288,4 +290,4 @@ def make_config(recipe: str | None = None, settings: Iterable[str] = (), **secti
     return parse(Config, values)
 
 
-__all__ = ["Config", "Part", "asdict", "dump", "make_config", "option", "override", "parse", "plain", "replace"]
+__all__ = ["Config", "Part", "dump", "make_config", "option", "override", "parse", "plain"]

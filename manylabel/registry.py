@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any, TypeVar
 
-from manylabel.config import Part, parse
+from manylabel.config import Part, parse, plain
 from manylabel.error import ConfigError
 from manylabel.suggest import closest
 
@@ -48,7 +47,7 @@ class Registry:
     def resolve(self, part: Part | str) -> Part:
         """The same part with every option written out."""
         part = Part(part) if isinstance(part, str) else part
-        return Part(part.name, asdict(self.options(part)))
+        return Part(part.name, plain(self.options(part)))
 
     def build(self, part: Part | str, **context: Any) -> Any:
         """The object the part names, from its options and what its kind is given (see the contracts)."""

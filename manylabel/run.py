@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 
@@ -27,7 +26,7 @@ from manylabel import console
 from manylabel.allocator import keep_memory
 from manylabel.atomic import write_json, write_text
 from manylabel.bundle import Bundle, load_bundle, save_bundle
-from manylabel.config import Config, dump, make_config, parse, plain
+from manylabel.config import Config, dump, load_yaml, make_config, parse, plain
 from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
 from manylabel.data.bad_images import BadImages
 from manylabel.data.read import read_table
@@ -133,7 +132,7 @@ def _open_folder(folder: Path, config: Config | None, resume: bool, overwrite: b
     if resume:
         if not stored.is_file():
             raise CheckpointError(f"there is no run to resume in {folder} (no config.yaml)")
-        old = parse(Config, yaml.safe_load(stored.read_text(encoding="utf-8")))
+        old = parse(Config, load_yaml(stored))
         if config is not None and config != old:
             changed = ", ".join(_differences(plain(old), plain(config)))
             raise ConfigError(f"{folder} was started with other settings ({changed}); resume it without them")
@@ -178,13 +177,13 @@ class _Run:
         self.folder = folder
         self.config = config
         self.stop = stop
+        self.new_split: dict[str, str] = {}
 
     def go(self, resume: bool) -> RunResult:
         config = self.config
-        table = self._table()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_text(self.folder / "config.yaml", dump(config))
         self.accelerator = self._accelerator()
+        self.accelerator.wait_for_everyone()  # every process has looked at the folder before one writes to it
+        table = self._table()
         set_seed(config.train.seed)
         model = Model(config, len(table.labels))
         everything, trained = model.parameter_counts()
@@ -192,9 +191,11 @@ class _Run:
             f"{config.backbone.name} ({config.backbone.freeze}) + {config.head.name}: {everything / 1e6:.2f} M parameters, "
             f"{trained / 1e6:.3f} M trained"
         )
-        self._write_facts(table)
+        if self.accelerator.is_main_process:
+            self._write_facts(table)
         train_rows, val_rows = table.rows("train"), table.rows("val")
-        bad = BadImages(len(train_rows) + len(val_rows), config.data.max_bad_share, self.folder / BAD_IMAGES)
+        listed = self.folder / BAD_IMAGES if self.accelerator.is_main_process else None
+        bad = BadImages(len(train_rows) + len(val_rows), config.data.max_bad_share, listed)
         model.to(self.accelerator.device)
         train_feed, val_feed = self._feeds(model, table, train_rows, val_rows, bad)
         loss = LOSSES.build(config.loss, **_counts(table.matrix[train_rows]))
@@ -225,7 +226,7 @@ class _Run:
         for note in table.notes:
             console.say(f"{table.name}: {note}")
         if table.split is None:
-            table = replace(table, split=_own_split(table, self.config, self.folder))
+            table = replace(table, split=self._own_split(table))
         table.rows("train")  # a clear error now, not after the features
         if "val" not in table.split:  # type: ignore[operator]
             raise DataError(f"{table.name} has no images in split 'val' to judge the model on")
@@ -254,7 +255,22 @@ class _Run:
             accelerator.init_trackers("manylabel")
         return accelerator
 
+    def _own_split(self, table: Table) -> np.ndarray:
+        """A stratified split for data without one, or the one this run made before."""
+        kept = read_split(self.folder, table)
+        if kept is not None:
+            return kept
+        share = self.config.data.validation_share
+        console.say(f"{table.name}: no split column, so {share:.0%} are held out (stratified)")
+        split = train_val_split(table.matrix, share, self.config.train.seed)
+        self.new_split = dict(zip(table.keys.tolist(), split.tolist(), strict=True))
+        return split
+
     def _write_facts(self, table: Table) -> None:
+        """The first files of a run: only now is it sure that it can begin."""
+        write_text(self.folder / "config.yaml", dump(self.config))
+        if self.new_split:
+            write_split(self.folder, self.new_split)
         facts = {
             "manylabel": manylabel.__version__,
             "python": platform.python_version(),
@@ -266,8 +282,7 @@ class _Run:
             "labels": len(table.labels),
             "notes": list(table.notes),
         }
-        if self.accelerator.is_main_process:
-            write_json(self.folder / "run.json", facts)
+        write_json(self.folder / "run.json", facts)
 
     def _feeds(
         self, model: Model, table: Table, train_rows: np.ndarray, val_rows: np.ndarray, bad: BadImages
@@ -374,19 +389,13 @@ def _counts(matrix: np.ndarray) -> dict[str, torch.Tensor]:
 # --- the split we made ourselves ----------------------------------------------------------------------------------
 
 
-def _own_split(table: Table, config: Config, folder: Path) -> np.ndarray:
-    """A stratified split for data without one; kept in the run's folder, and used again by resume and evaluate."""
-    kept = read_split(folder, table)
-    if kept is not None:
-        return kept
-    split = train_val_split(table.matrix, config.data.validation_share, config.train.seed)
+def write_split(folder: Path, split: Mapping[str, str]) -> None:
+    """Kept in the run's folder, so that resume and evaluate use the same one."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["file_name", "split"])
-    rows.writerows(zip(table.keys.tolist(), split.tolist(), strict=True))
+    rows.writerows(split.items())
     write_text(folder / "split.csv", text.getvalue())
-    console.say(f"{table.name}: no split column, so {config.data.validation_share:.0%} are held out (stratified)")
-    return split
 
 
 def read_split(folder: Path, table: Table) -> np.ndarray | None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
+from accelerate.utils import gather_object
 from torch import Tensor, nn
 
 from manylabel.config import Config
@@ -217,6 +218,8 @@ class Trainer:
 
     def _end_epoch(self) -> None:
         p = self.position
+        if self.accelerator.num_processes > 1:
+            self.bad_images.add(gather_object(list(self.bad_images.reasons.items())))
         rows, scores = self.validate()
         value, _ = mean_average_precision(scores, self.table.matrix[rows])
         self.mean_ap = None if math.isnan(value) else 100 * value

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from manylabel.error import ManylabelError
 
-
 T = TypeVar("T")
 
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import socket
+from pathlib import Path
+
 import numpy as np
 import pytest
+import timm
 import torch
 from PIL import Image
+from safetensors.torch import save_file
+from skimage import data
+from sklearn.datasets import load_sample_image
+from timm.data import ImageNetInfo
 
 from manylabel.backbone import BUNDLED, Backbone
+from manylabel.backbone.bundled import bundled_state
 from manylabel.config import BackboneConfig
 from manylabel.error import ConfigError, WeightsError
 from manylabel.features import FINAL
@@ -82,8 +93,6 @@ def test_clear_errors() -> None:
 
 
 def test_without_a_network_the_three_ways_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    import socket
-
     def no_network(*_args: object, **_kwargs: object) -> None:
         raise OSError("no network")
 
@@ -92,15 +101,11 @@ def test_without_a_network_the_three_ways_are_named(monkeypatch: pytest.MonkeyPa
         Backbone(BackboneConfig(name="resnet18", weights="hub"))
 
 
-def test_weights_from_local_files(tmp_path: pytest.TempPathFactory) -> None:
-    from pathlib import Path
-
-    from safetensors.torch import save_file
-
-    source = _backbone("test_resnet")
-    folder = Path(str(tmp_path))
-    save_file(source.body.state_dict(), folder / "w.safetensors")
-    torch.save({"state_dict": source.body.state_dict()}, folder / "w.pth")
+def test_weights_from_local_files(tmp_path: Path) -> None:
+    source, folder = _backbone("test_resnet"), tmp_path
+    state = {name: tensor.contiguous() for name, tensor in source.body.state_dict().items()}
+    save_file(state, folder / "w.safetensors")
+    torch.save({"state_dict": state}, folder / "w.pth")
     image = torch.rand(1, 3, 64, 64)
     with torch.inference_mode():
         expected = source(image).final
@@ -111,17 +116,13 @@ def test_weights_from_local_files(tmp_path: pytest.TempPathFactory) -> None:
         Backbone(BackboneConfig(name="test_vit", weights=str(folder / "w.pth")))
 
 
-def test_a_pickle_that_runs_code_is_refused(tmp_path: pytest.TempPathFactory) -> None:
-    import os
-    import pickle
-    from pathlib import Path
-
+def test_a_pickle_that_runs_code_is_refused(tmp_path: Path) -> None:
     class Evil:
         def __reduce__(self) -> tuple[object, tuple[str]]:
             return os.system, ("touch hacked",)
 
-    path = Path(str(tmp_path)) / "evil.pth"
-    path.write_bytes(pickle.dumps(Evil()))
+    path = tmp_path / "evil.pth"
+    path.write_bytes(pickle.dumps(Evil(), protocol=2))
     with pytest.raises(WeightsError, match="without running code"):
         Backbone(BackboneConfig(name="test_resnet", weights=str(path)))
     assert not Path("hacked").exists()
@@ -130,13 +131,6 @@ def test_a_pickle_that_runs_code_is_refused(tmp_path: pytest.TempPathFactory) ->
 @pytest.mark.parametrize("name", list(BUNDLED))
 def test_bundled_weights_recognise_real_photos(name: str) -> None:
     """The pip weights, mapped onto timm's layers, give sensible ImageNet labels for well-known photos."""
-    import timm
-    from skimage import data
-    from sklearn.datasets import load_sample_image
-    from timm.data import ImageNetInfo
-
-    from manylabel.backbone.bundled import bundled_state
-
     model = timm.create_model(BUNDLED[name].timm_name)
     model.load_state_dict(bundled_state(BUNDLED[name], model))
     model.eval()

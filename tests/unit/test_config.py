@@ -59,6 +59,13 @@ def test_a_number_without_a_dot_in_its_exponent_is_a_number() -> None:
     assert resolve(make_config(settings=["optimiser.lr=1e-4"])).optimiser.options["lr"] == 1e-4
 
 
+def test_on_off_and_no_are_words_although_yaml_disagrees() -> None:
+    config = make_config(settings=["train.cache=off", "train.amp=no"])
+    assert (config.train.cache, config.train.amp) == ("off", "no")
+    with pytest.raises(ConfigError, match="backbone.freeze cannot be False"):
+        make_config(settings=["backbone.freeze=off"])
+
+
 def test_resolving_writes_every_option_out() -> None:
     resolved = resolve(make_config())
     assert resolved.optimiser.options["weight_decay"] == 0.01
