@@ -18,7 +18,7 @@ LARGEST = 1 << 30
 
 @cache
 def keep_memory() -> bool:
-    """Ask glibc to keep freed blocks of up to 1 GiB; False where there is no glibc to ask. Resident memory stays at its peak."""
+    """Ask glibc to keep freed blocks of up to 1 GiB, so resident memory stays at its peak; False where there is no glibc."""
     if not sys.platform.startswith("linux"):
         return False
     try:

@@ -59,24 +59,13 @@ def _write_photos(folder: Path, size: tuple[int, int], count: int) -> None:
 
 
 def _measure(folder: Path, case: str, count: int, repeats: int) -> list[Row]:
-    ours, theirs = _ours(folder, count), _theirs(folder)
-    seconds, peer_seconds = interleave(partial(_drain, ours, count), partial(_drain, theirs, count), repeats)
+    ours, peer = partial(_drain, _ours(folder, count), count), partial(_drain, _theirs(folder), count)
+    seconds, peer_seconds = interleave(ours, peer, repeats)
     bare = _bare_rate(folder)
     rate, peer_rate = count / seconds, count / peer_seconds
     what = f"{case} JPEG → {SIZE} px, {WORKERS} workers"
-    return [
-        Row(
-            "loader",
-            f"{what}, against torchvision ImageFolder + DataLoader",
-            rate,
-            peer_rate,
-            rate / peer_rate,
-            "images/s",
-        ),
-        Row(
-            "loader", f"{what}, against the bare decoder at full size on one core", rate, bare, rate / bare, "images/s"
-        ),
-    ]
+    peers = ("torchvision ImageFolder + DataLoader", peer_rate), ("bare JPEG decoding at full size, one core", bare)
+    return [Row("loader", what, rate, theirs, rate / theirs, "images/s", name) for name, theirs in peers]
 
 
 def _ours(folder: Path, count: int) -> Callable[[], object]:

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
-from torchvision.transforms import v2
 
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.table import Table
+from manylabel.data.transform import Transform
 from manylabel.error import DecodeError
 from manylabel.features import Features
 
@@ -42,7 +42,7 @@ class Batch:
 class ImageDataset(Dataset):
     """Row (epoch, i) → image tensor, or the reason why there is none."""
 
-    def __init__(self, table: Table, transform: v2.Compose, at_least: int, seed: int = 0, random: bool = False) -> None:
+    def __init__(self, table: Table, transform: Transform, at_least: int, seed: int = 0, random: bool = False) -> None:
         self.source = table.source
         self.keys = table.keys
         self.transform = transform

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from torch import Tensor
 from torchvision.transforms import v2
 
@@ -14,20 +15,37 @@ from manylabel.config import AugmentConfig
 from manylabel.preprocess import Preprocess
 
 GREY = 128
+Transform = Callable[[Image.Image], Tensor]
 
 
-def _interpolation(preprocess: Preprocess) -> v2.InterpolationMode:
-    return v2.InterpolationMode.BICUBIC if preprocess.interpolation == "bicubic" else v2.InterpolationMode.BILINEAR
+class Square:
+    """PIL image → PIL image of S × S pixels, by stretching, cropping or padding. Plain Pillow: it runs once per image."""
+
+    def __init__(self, preprocess: Preprocess) -> None:
+        self.size = preprocess.size
+        self.how = preprocess.resize
+        self.crop_share = preprocess.crop_share
+        bicubic = preprocess.interpolation == "bicubic"
+        self.resample = Image.Resampling.BICUBIC if bicubic else Image.Resampling.BILINEAR
+
+    def __call__(self, image: Image.Image) -> Image.Image:
+        size = (self.size, self.size)
+        if self.how == "crop":
+            return ImageOps.fit(image, size, self.resample, bleed=(1 - self.crop_share) / 2)
+        if self.how == "pad":
+            return ImageOps.pad(image, size, self.resample, color=(GREY, GREY, GREY))
+        return image.resize(size, self.resample)
 
 
-class PadToSquare(v2.Transform):
-    """Grey bars on the shorter sides."""
+class Plain:
+    """PIL image → uint8 [3, S, S]. A class and not a closure, because worker processes may need to pickle it."""
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        height, width = v2.functional.get_size(inpt)
-        side = max(height, width)
-        left, top = (side - width) // 2, (side - height) // 2
-        return v2.functional.pad(inpt, [left, top, side - width - left, side - height - top], fill=GREY)
+    def __init__(self, preprocess: Preprocess) -> None:
+        self.square = Square(preprocess)
+
+    def __call__(self, image: Image.Image) -> Tensor:
+        tensor: Tensor = v2.functional.pil_to_tensor(self.square(image))
+        return tensor
 
 
 class Cutout(v2.Transform):
@@ -46,28 +64,18 @@ class Cutout(v2.Transform):
         return inpt
 
 
-def _to_square(preprocess: Preprocess) -> list[v2.Transform]:
-    size, how = preprocess.size, _interpolation(preprocess)
-    if preprocess.resize == "crop":
-        return [v2.Resize(round(size / preprocess.crop_share), how), v2.CenterCrop(size)]
-    if preprocess.resize == "pad":
-        return [PadToSquare(), v2.Resize((size, size), how)]
-    return [v2.Resize((size, size), how)]
-
-
-def evaluation_transform(preprocess: Preprocess) -> v2.Compose:
+def evaluation_transform(preprocess: Preprocess) -> Transform:
     """PIL image → uint8 [3, S, S], the same every time."""
-    return v2.Compose([*_to_square(preprocess), v2.PILToTensor()])
+    return Plain(preprocess)
 
 
-def training_transform(preprocess: Preprocess, augment: AugmentConfig) -> v2.Compose:
+def training_transform(preprocess: Preprocess, augment: AugmentConfig) -> Transform:
     """PIL image → uint8 [3, S, S], varied as `augment` says; random numbers come from torch's generator."""
-    steps: list[v2.Transform] = []
+    steps: list[Callable[[Any], Any]] = [Square(preprocess)]
     if augment.random_crop:
-        scale = (augment.random_crop, 1.0)
-        steps.append(v2.RandomResizedCrop(preprocess.size, scale, interpolation=_interpolation(preprocess)))
-    else:
-        steps += _to_square(preprocess)
+        bicubic = preprocess.interpolation == "bicubic"
+        how = v2.InterpolationMode.BICUBIC if bicubic else v2.InterpolationMode.BILINEAR
+        steps = [v2.RandomResizedCrop(preprocess.size, (augment.random_crop, 1.0), interpolation=how)]
     steps.append(v2.PILToTensor())
     if augment.flip:
         steps.append(v2.RandomHorizontalFlip())
@@ -96,8 +104,3 @@ def varies(augment: AugmentConfig) -> bool:
     """Whether training images differ from epoch to epoch, so that features of them cannot be computed once."""
     a = augment
     return a.flip or any((a.random_crop, a.randaugment, a.colour, a.cutout, a.erasing, a.mixup, a.cutmix))
-
-
-def as_tensor(image: Image.Image, transform: v2.Compose) -> Tensor:
-    tensor: Tensor = transform(image)
-    return tensor

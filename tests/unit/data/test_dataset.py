@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,6 +88,15 @@ def test_augmentation_depends_on_seed_epoch_and_row_alone(photos: Path) -> None:
     assert len(late) == len(table) - 24
     assert all(torch.equal(reference[row], late[row]) for row in late)
     assert any(not torch.equal(reference[row], image) for row, image in epoch(2, 0, 8).items())
+
+
+@pytest.mark.parametrize("augment", [None, AugmentConfig(flip=True, randaugment=5, cutout=0.3)])
+def test_workers_that_are_spawned_can_be_given_the_data_set(photos: Path, augment: AugmentConfig | None) -> None:
+    table = read_table(DataConfig(path=str(photos)))
+    order = EpochBatches(np.arange(8), 4, shuffle=False)
+    dataset = PixelFeed(table, order, PREPROCESS, augment=augment, workers=0).loader.dataset
+    copied = pickle.loads(pickle.dumps(dataset))  # noqa: S301 (our own bytes)
+    assert torch.equal(copied[(0, 3)][1], dataset[(0, 3)][1])
 
 
 def test_main_process_randomness_is_left_alone(photos: Path) -> None:
