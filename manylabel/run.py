@@ -48,7 +48,7 @@ from manylabel.training.feed import FeatureFeed, Feed, PixelFeed
 from manylabel.training.history import read_history
 from manylabel.training.loop import Progress, Trainer
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
-from manylabel.training.scoring import score
+from manylabel.training.scoring import make_accelerator, score
 from manylabel.training.stop import StopRequest
 
 TRACKERS = {"tensorboard": "tensorboard", "mlflow": "mlflow", "wandb": "wandb"}
@@ -248,7 +248,7 @@ class _Run:
                 __import__(TRACKERS[name])
             except ImportError as error:
                 raise ConfigError(f'{name} is not installed: pip install "manylabel[{name}]"') from error
-        accelerator = Accelerator(
+        accelerator = make_accelerator(
             mixed_precision=self.config.train.amp, log_with=trackers or None, project_dir=str(self.folder)
         )
         if trackers:
@@ -430,7 +430,7 @@ def evaluate(
     table = table.with_labels(bundle.labels)
     for note in table.notes:
         console.say(f"{table.name}: {note}")
-    accelerator = Accelerator()
+    accelerator = make_accelerator()
     order = EpochBatches(
         np.arange(len(table)),
         64,
@@ -456,6 +456,8 @@ def evaluate(
 
 def _only_path(bundle: Bundle, data: str) -> dict[str, Any]:
     """Other data than in training: its own path, and none of the old data's particulars."""
+    if Path(data).resolve() == Path(bundle.config.data.path).resolve():
+        return {}
     return {"data": {"path": data, "workers": bundle.config.data.workers, "scenes": plain(bundle.config.data.scenes)}}
 
 

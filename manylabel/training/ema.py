@@ -15,41 +15,37 @@ class Ema:
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
         self.steps = 0
-        self.model = model
-        self.average = {name: tensor.detach().clone() for name, tensor in self._tracked()}
-
-    def _tracked(self) -> list[tuple[str, Tensor]]:
-        """Trained parameters, and the statistics of norms that move."""
-        trained = [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
-        if not trained:
-            return []
-        moving = {
-            f"{prefix}.{n}" if prefix else n
-            for prefix, module in self.model.named_modules()
-            if any(p.requires_grad for p in module.parameters(recurse=False))
-            for n, b in module.named_buffers(recurse=False)
-            if b.is_floating_point()
-        }
-        return trained + [(n, b) for n, b in self.model.named_buffers() if n in moving]
+        self.tracked = _tracked(model)  # the live tensors, by name
+        self.average = {name: tensor.clone() for name, tensor in self.tracked.items()}
 
     @torch.no_grad()
     def update(self) -> None:
         self.steps += 1
         decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
-        tracked = self._tracked()
-        averages = [self.average[name] for name, _ in tracked]
-        torch._foreach_lerp_(averages, [tensor.detach() for _, tensor in tracked], 1 - decay)
+        torch._foreach_lerp_([self.average[name] for name in self.tracked], list(self.tracked.values()), 1 - decay)
 
     @contextmanager
     @torch.no_grad()
     def applied(self) -> Iterator[None]:
         """The model has the averaged weights inside the block, and its own again after it."""
-        tracked = self._tracked()
-        own = {name: tensor.detach().clone() for name, tensor in tracked}
-        for name, tensor in tracked:
+        own = {name: tensor.clone() for name, tensor in self.tracked.items()}
+        for name, tensor in self.tracked.items():
             tensor.copy_(self.average[name])
         try:
             yield
         finally:
-            for name, tensor in tracked:
+            for name, tensor in self.tracked.items():
                 tensor.copy_(own[name])
+
+
+def _tracked(model: nn.Module) -> dict[str, Tensor]:
+    """Trained parameters, and the statistics of norms that move with them."""
+    trained = {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+    moving = {
+        f"{prefix}.{name}" if prefix else name: buffer
+        for prefix, module in model.named_modules()
+        if any(p.requires_grad for p in module.parameters(recurse=False))
+        for name, buffer in module.named_buffers(recurse=False)
+        if buffer.is_floating_point()
+    }
+    return trained | moving

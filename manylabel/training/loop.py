@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -118,6 +118,7 @@ class Trainer:
         self.history = History(folder / "metrics.jsonl")
         self.position = Position()
         self.mean_ap: float | None = None
+        self.finished = False  # from here on the model holds the chosen weights, which are no state to go on from
         self._saved_at = time.monotonic()
 
     # --- the loop ---------------------------------------------------------------------------------------------------
@@ -142,8 +143,9 @@ class Trainer:
             position.loss_sum += value * len(batch)
             position.images += len(batch)
             self._tell()
-            self._save_or_stop()
-        self._save_or_stop()
+            if self._whole():
+                self._save_or_stop()
+        self._save_or_stop()  # also when the workers were stopped with us and the epoch is not whole
         self._epoch_seconds = time.monotonic() - started
 
     def _step(self, batch: Batch) -> float:
@@ -212,9 +214,22 @@ class Trainer:
     def validate(self) -> tuple[np.ndarray, np.ndarray]:
         """rows [n] and scores [n, N] of the validation images, with the averaged weights where there are any."""
         with self.ema.applied() if self.ema else nullcontext():
-            rows, scores, bad = score(self.model, self.val_feed.batches(), self.accelerator)
+            batches = unless_stopped(self.val_feed.batches(), self.stop)
+            rows, scores, bad = score(self.model, self._until_stopped(batches), self.accelerator)
+        self._save_or_stop()
         self.bad_images.add(bad)
+        if not np.isfinite(scores).all():
+            raise TrainingError(
+                f"after epoch {self.position.epoch + 1} the model gives scores that are not numbers; lower the rate "
+                "(--set optimiser.lr=…) or clip gradients (--set train.clip=1). The last checkpoint is untouched"
+            )
         return rows, scores
+
+    def _until_stopped(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            if self.stop.signal is not None:
+                return
+            yield batch
 
     def _end_epoch(self) -> None:
         p = self.position
@@ -245,19 +260,20 @@ class Trainer:
         self.accelerator.log({k: v for k, v in row.items() if v is not None and k != "step"}, step=p.step)
         self._tell()
 
+    def _whole(self) -> bool:
+        """Whether no gradients wait for more batches to be added: half an accumulation is nothing to save."""
+        return self.position.batch % self.config.train.accumulate == 0 or self.position.batch == len(self.train_feed)
+
     def _save_or_stop(self) -> None:
+        p, asked = self.position, self.stop.signal
         due = time.monotonic() - self._saved_at > 60 * self.config.train.checkpoint_minutes
-        between = self.position.batch % self.config.train.accumulate == 0  # half-added gradients are not saved
-        if not between or not (due or self.stop.signal is not None):
-            return
-        if self.accelerator.is_main_process:
+        if (due or asked) and self._whole() and not self.finished and self.accelerator.is_main_process:
             self.save()
-        if self.stop.signal is not None:
-            p = self.position
+        if asked:
             raise Stopped(
                 f"stopped in epoch {p.epoch + 1}, batch {p.batch} of {len(self.train_feed)}; everything is saved. "
                 f"Go on with: manylabel train --resume --out {self.folder}",
-                self.stop.signal,
+                asked,
             )
 
     def save(self) -> None:
@@ -308,6 +324,7 @@ class Trainer:
     def _load_chosen(self) -> None:
         """Put the weights that leave the run into the model: the best epoch's, or the last ones."""
         self.accelerator.wait_for_everyone()
+        self.finished = True
         if self.config.train.keep == "best":
             load_trained_state(self.plain_model, load_tensors(self.folder / "checkpoints" / BEST).tensors)
         elif self.ema:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from accelerate.utils import gather_object
 from torch import nn
 
 from manylabel.data.dataset import Batch
+
+
+def make_accelerator(**options: Any) -> Accelerator:
+    """An Accelerator with exactly these options: one made earlier in this process must not lend it its precision."""
+    AcceleratorState._reset_state()
+    return Accelerator(**options)
 
 
 @torch.inference_mode()
