@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table as RichTable
 from typer.core import TyperGroup
 
 from manylabel.error import ManylabelError
@@ -119,11 +118,12 @@ def train(
     if seed is not None:
         sections.setdefault("train", {})["seed"] = seed
     from manylabel import run
+    from manylabel.printing import print_figures
 
     result = run.train(
         data, out=out, recipe=recipe, settings=settings or [], resume=resume, overwrite=overwrite, **sections
     )
-    _print_figures(result.results)
+    print_figures(result.results)
     typer.echo(f"report: {out / 'report.html'}\nuse it: manylabel predict {out} IMAGE…")
 
 
@@ -144,9 +144,10 @@ def evaluate(
     """
     from manylabel import run as runs
     from manylabel.atomic import write_json
+    from manylabel.printing import print_figures
 
     results, extra = runs.evaluate(run, data=data, split=split, settings=settings or [])
-    _print_figures(results)
+    print_figures(results)
     if json_file:
         write_json(json_file, results)
     if report_file:
@@ -170,6 +171,7 @@ def predict(
     """
     from manylabel import console
     from manylabel.predict import Predictor, find_images
+    from manylabel.printing import prediction_line
 
     found = find_images(images)
     predictor = Predictor.load(bundle)
@@ -179,20 +181,9 @@ def predict(
         typer.echo(json.dumps([p.plain(top) for p in predictions], indent=1, ensure_ascii=False))
     else:
         for prediction in predictions:
-            typer.echo(_line(prediction, top))
+            typer.echo(prediction_line(prediction, top))
     if all(p.error for p in predictions):
         raise typer.Exit(1)
-
-
-def _line(prediction: Any, top: int | None) -> str:
-    if prediction.error:
-        return f"{prediction.image}: cannot be read: {prediction.error}"
-    above = [entry for entry in prediction.labels if entry.above][:top]
-    text = ", ".join(f"{entry.label} {100 * entry.score:.0f} %" for entry in above)
-    best = prediction.labels[0]
-    return (
-        f"{prediction.image}: {text or f'nothing above its threshold (closest: {best.label} {100 * best.score:.0f} %)'}"
-    )
 
 
 @app.command()
@@ -222,12 +213,13 @@ def check(
     from manylabel.config import make_config
     from manylabel.data.audit import audit
     from manylabel.data.read import read_table
+    from manylabel.printing import print_audit
 
     config = make_config(None, settings or [], data={"path": path}).data
     table = read_table(config)
     with console.counting("decoding", len(table)) as advance:
         findings = audit(table, max_bad_share=config.max_bad_share, workers=config.workers, advance=advance)
-    _print_audit(findings, table.notes)
+    print_audit(findings, table.notes)
     if json_file:
         write_json(json_file, findings.plain())
     if not findings.trainable:
@@ -238,8 +230,9 @@ def check(
 def heads() -> None:
     """List the heads with their options."""
     from manylabel.head import HEADS
+    from manylabel.printing import print_registry
 
-    _print_registry(HEADS)
+    print_registry(HEADS)
 
 
 @app.command()
@@ -279,9 +272,10 @@ def demo(
 ) -> None:
     """The whole path on embedded data: train, judge, report. A few minutes on two cores."""
     from manylabel import run
+    from manylabel.printing import print_figures
 
     result = run.train(None, out=out, recipe="demo", settings=settings or [], overwrite=True)
-    _print_figures(result.results)
+    print_figures(result.results)
     typer.echo(f"report: {out / 'report.html'}")
 
 
@@ -299,73 +293,6 @@ def bench(
     print_table(rows)
     if json_file:
         write_json(rows, json_file)
-
-
-# --- printing -----------------------------------------------------------------------------------------------------
-
-
-def _print_figures(results: dict[str, Any]) -> None:
-    from rich.console import Console
-
-    data = results["data"]
-    table = RichTable(
-        title=f"{results['title']}: {data['name']} {data['split']}, {data['images']} images", title_style="bold"
-    )
-    table.add_column("figure")
-    table.add_column("percent", justify="right")
-    rows = [
-        ("mAP (not interpolated)", results["mAP"]),
-        ("mAP (VOC-interpolated)", results["mAP_interpolated"]),
-        *((f"{name} (at 0.5)", results[name]) for name in ("CP", "CR", "CF1", "OP", "OR", "OF1")),
-        ("CF1 (at each label's threshold)", results["at_thresholds"]["CF1"]),
-        ("OF1 (at each label's threshold)", results["at_thresholds"]["OF1"]),
-        ("calibration error", results["calibration_error"]),
-    ]
-    for name, value in rows:
-        table.add_row(name, "–" if value is None else f"{value:.2f}")
-    out = Console(highlight=False)
-    out.print(table)
-    for note in [f"{results['labels_scored']} of {results['labels_total']} labels scored", *results["notes"]]:
-        out.print(f"  · {note}", markup=False, soft_wrap=True)
-
-
-def _print_audit(findings: Any, notes: tuple[str, ...]) -> None:
-    from rich.console import Console
-
-    out = Console(highlight=False)
-    table = RichTable(title=findings.name, show_header=False)
-    splits = ", ".join(f"{count} {name}" for name, count in findings.splits.items()) or "none given"
-    for name, value in (
-        ("images", findings.images),
-        ("splits", splits),
-        ("labels", findings.labels),
-        ("labels per image", f"{findings.labels_per_image:.2f}"),
-        ("images without a label", findings.images_without_labels),
-        ("unknown entries", f"{findings.unknown_share:.1%}"),
-        ("most frequent", ", ".join(f"{k} {v}" for k, v in list(findings.support.items())[:5])),
-        ("rarest", ", ".join(f"{k} {v}" for k, v in list(findings.support.items())[-5:])),
-        ("fewer than 10 images", len(findings.too_rare_to_judge) + len(findings.too_rare_to_split)),
-        ("long side in pixels", " / ".join(str(v) for v in findings.sizes.values()) + " (smallest / median / largest)"),
-        ("unreadable", len(findings.unreadable)),
-    ):
-        table.add_row(name, str(value))
-    out.print(table)
-    for line in [*notes, *(f"{key}: {reason}" for key, reason in list(findings.unreadable.items())[:10])]:
-        out.print(f"  · {line}", markup=False, soft_wrap=True)
-    for line in findings.warnings:
-        out.print(f"  ! {line}", markup=False, soft_wrap=True)
-    for line in findings.problems:
-        out.print(f"  ✗ {line}", markup=False, soft_wrap=True)
-    out.print("trainable" if findings.trainable else "not trainable as it is")
-
-
-def _print_registry(registry: Any) -> None:
-    from dataclasses import fields
-
-    for name, summary in registry.summary().items():
-        typer.echo(f"{name}: {summary}")
-        for field in fields(registry.get(name).Options):
-            typer.echo(f"    {registry.kind}.{field.name} = {field.default!r:12} {field.metadata.get('help', '')}")
 
 
 def main() -> None:
