@@ -14,6 +14,7 @@ import pytest
 from manylabel import run
 from manylabel.atomic import sha256
 from manylabel.data.dataset import Batch
+from manylabel.error import CheckpointError, ConfigError
 from manylabel.training.loop import Trainer
 from manylabel.training.stop import Stopped
 
@@ -142,11 +143,11 @@ def test_ck6_a_signal_saves_and_ends(photos: Path, tmp_path: Path, tiny_settings
 def test_resume_refuses_other_settings_and_missing_runs(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:
     settings = [*tiny_settings, *LOOP, "data.workers=0"]
     _train(photos, tmp_path / "run", settings)
-    with pytest.raises(run.ConfigError, match=r"train.epochs: 2 → 5"):
+    with pytest.raises(ConfigError, match=r"train.epochs: 2 → 5"):
         _train(photos, tmp_path / "run", [*settings, "train.epochs=5"], resume=True)
-    with pytest.raises(run.ConfigError, match="already holds a run"):
+    with pytest.raises(ConfigError, match="already holds a run"):
         _train(photos, tmp_path / "run", settings)
-    with pytest.raises(run.CheckpointError, match="no run to resume"):
+    with pytest.raises(CheckpointError, match="no run to resume"):
         _train(photos, tmp_path / "nothing", settings, resume=True)
     before = sha256(tmp_path / "run" / "bundle" / "weights.safetensors")
     _train(photos, tmp_path / "run", settings, resume=True)  # a finished run: nothing left to do

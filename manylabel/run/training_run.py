@@ -6,11 +6,7 @@
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
 import platform
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,8 +21,8 @@ import manylabel
 from manylabel import console
 from manylabel.allocator import keep_memory
 from manylabel.atomic import write_json, write_text
-from manylabel.bundle import Bundle, load_bundle, save_bundle
-from manylabel.config import Config, dump, load_yaml, make_config, parse, plain
+from manylabel.bundle import Bundle, save_bundle
+from manylabel.config import Config, dump, make_config
 from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
 from manylabel.data.bad_images import BadImages
 from manylabel.data.read import read_table
@@ -34,21 +30,21 @@ from manylabel.data.sampler import EpochBatches
 from manylabel.data.split import train_val_split
 from manylabel.data.table import Table
 from manylabel.data.transform import varies
-from manylabel.error import CheckpointError, ConfigError, DataError
-from manylabel.evaluation import describe, details, judge
+from manylabel.error import ConfigError, DataError
+from manylabel.evaluation import describe, judge
 from manylabel.head import HEADS
 from manylabel.labels import known, support
 from manylabel.loss import LOSSES
 from manylabel.metric import fit_thresholds
 from manylabel.model import Model
 from manylabel.neck import NECKS
-from manylabel.report import write_report
+from manylabel.run.folder import fingerprint, open_folder, read_split, write_outputs, write_split
+from manylabel.run.judging import details_of, model_facts
 from manylabel.training.feature_cache import Announcement, FeatureCache, cached_features
 from manylabel.training.feed import FeatureFeed, Feed, PixelFeed
-from manylabel.training.history import read_history
 from manylabel.training.loop import Progress, Trainer
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
-from manylabel.training.scoring import make_accelerator, score
+from manylabel.training.scoring import make_accelerator
 from manylabel.training.stop import StopRequest
 
 TRACKERS = {"tensorboard": "tensorboard", "mlflow": "mlflow", "wandb": "wandb"}
@@ -91,7 +87,7 @@ def train(
         given["data"] = dict(data) if isinstance(data, Mapping) else {"path": str(data)}
     asked = bool(recipe or given or list(settings))
     config = resolve(make_config(recipe, settings, **given)) if asked or not resume else None
-    config = _open_folder(folder, config, resume, overwrite)
+    config = open_folder(folder, config, resume, overwrite)
     with StopRequest() as stop:
         return _Run(folder, config, stop).go(resume)
 
@@ -122,52 +118,6 @@ def resolve(config: Config) -> Config:
 
 def _cacheable(config: Config) -> bool:
     return config.backbone.freeze == "frozen" and not varies(config.augment)
-
-
-def _open_folder(folder: Path, config: Config | None, resume: bool, overwrite: bool) -> Config:
-    """Make or reopen the run's folder; never write over another run unasked."""
-    stored = folder / "config.yaml"
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder} is a file; choose another --out")
-    if resume:
-        if not stored.is_file():
-            raise CheckpointError(f"there is no run to resume in {folder} (no config.yaml)")
-        old = parse(Config, load_yaml(stored))
-        if config is not None and config != old:
-            changed = ", ".join(_differences(plain(old), plain(config)))
-            raise ConfigError(f"{folder} was started with other settings ({changed}); resume it without them")
-        return old
-    if config is None:
-        raise ConfigError("nothing to train: name the data")
-    if stored.exists():
-        if not overwrite:
-            raise ConfigError(
-                f"{folder} already holds a run; --resume goes on with it, --overwrite replaces it, or choose another --out"
-            )
-        for name in ("checkpoints", "bundle"):
-            shutil.rmtree(folder / name, ignore_errors=True)
-        for name in (
-            "metrics.jsonl",
-            "results.json",
-            "details.json",
-            "report.html",
-            "split.csv",
-            "run.json",
-            BAD_IMAGES,
-        ):
-            (folder / name).unlink(missing_ok=True)
-    return config
-
-
-def _differences(old: dict[str, Any], new: dict[str, Any], where: str = "") -> list[str]:
-    found = []
-    for key in sorted(old.keys() | new.keys()):
-        a, b = old.get(key), new.get(key)
-        if isinstance(a, dict) and isinstance(b, dict):
-            found += _differences(a, b, f"{where}{key}.")
-        elif a != b:
-            found.append(f"{where}{key}: {a!r} → {b!r}")
-    return found
 
 
 class _Run:
@@ -346,37 +296,8 @@ class _Run:
                 model, self.config, judged.labels, thresholds, model.backbone.preprocess, fingerprint(judged.keys)
             )
             save_bundle(self.folder / "bundle", bundle, results)
-            write_outputs(self.folder, results, _details(judged, scores, history))
+            write_outputs(self.folder, results, details_of(judged, scores, history))
         return RunResult(self.folder, results)
-
-
-def _details(judged: Table, scores: np.ndarray, history: list[dict[str, Any]]) -> dict[str, Any]:
-    return details(scores, judged.matrix, judged.labels, judged.keys, judged.source, history)
-
-
-def write_outputs(folder: Path, results: dict[str, Any], extra: dict[str, Any]) -> None:
-    write_json(folder / "results.json", results)
-    write_json(folder / "details.json", extra)
-    write_report(results, extra, folder / "report.html")
-
-
-def model_facts(model: Model, config: Config) -> dict[str, Any]:
-    everything, trained = model.parameter_counts()
-    return {
-        "backbone": config.backbone.name,
-        "neck": config.neck.name,
-        "head": config.head.name,
-        "loss": config.loss.name,
-        "freeze": config.backbone.freeze,
-        "image_size": model.backbone.preprocess.size,
-        "parameters": everything,
-        "trainable_parameters": trained,
-    }
-
-
-def fingerprint(keys: np.ndarray) -> str:
-    """Which images these are, by name, in any order."""
-    return hashlib.sha256("\0".join(sorted(map(str, keys))).encode()).hexdigest()
 
 
 def _counts(matrix: np.ndarray) -> dict[str, torch.Tensor]:
@@ -384,81 +305,3 @@ def _counts(matrix: np.ndarray) -> dict[str, torch.Tensor]:
         "positive_counts": torch.from_numpy(support(matrix)),
         "known_counts": torch.from_numpy(known(matrix).sum(axis=0)),
     }
-
-
-# --- the split we made ourselves ----------------------------------------------------------------------------------
-
-
-def write_split(folder: Path, split: Mapping[str, str]) -> None:
-    """Kept in the run's folder, so that resume and evaluate use the same one."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["file_name", "split"])
-    rows.writerows(split.items())
-    write_text(folder / "split.csv", text.getvalue())
-
-
-def read_split(folder: Path, table: Table) -> np.ndarray | None:
-    path = folder / "split.csv"
-    if not path.is_file():
-        return None
-    with open(path, newline="", encoding="utf-8") as file:
-        split = {row["file_name"]: row["split"] for row in csv.DictReader(file)}
-    if not all(str(key) in split for key in table.keys):
-        return None
-    return np.array([split[str(key)] for key in table.keys])
-
-
-# --- judging a finished model -------------------------------------------------------------------------------------
-
-
-def evaluate(
-    run: str | Path, *, data: str | None = None, split: str | None = None, settings: Iterable[str] = ()
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(results, details) of a run or bundle on `data` (default: what it was trained on), from the pixels on."""
-    keep_memory()
-    bundle = load_bundle(Path(run))
-    config = make_config(None, settings, **plain(bundle.config) | ({} if data is None else _only_path(bundle, data)))
-    table = read_table(config.data)
-    if table.split is None:
-        table = replace(table, split=read_split(Path(run), table))
-    if table.split is None and split is not None:
-        raise DataError(f"{table.name} has no split column; leave --split out to judge on all {len(table)} images")
-    chosen = split or ("val" if table.split is not None and "val" in table.split else None)
-    if chosen is not None:
-        table = table.subset(table.rows(chosen))
-    table = table.with_labels(bundle.labels)
-    for note in table.notes:
-        console.say(f"{table.name}: {note}")
-    accelerator = make_accelerator()
-    order = EpochBatches(
-        np.arange(len(table)),
-        64,
-        shuffle=False,
-        rank=accelerator.process_index,
-        world=accelerator.num_processes,
-    )
-    feed = PixelFeed(table, order, bundle.preprocess, workers=config.data.workers)
-    bad = BadImages(len(table), config.data.max_bad_share)
-    with console.counting("judging", len(table)) as advance:
-        rows, scores, unreadable = score(bundle.model.to(accelerator.device), feed.batches(), accelerator, advance)
-    bad.add(unreadable)
-    judged = table.subset(rows)
-    here = bool(bundle.fitted_on) and fingerprint(judged.keys) == bundle.fitted_on
-    figures = judge(scores, judged.matrix, judged.labels, bundle.thresholds, fitted_here=here)
-    figures["notes"] += [note for note in table.notes if "not judged" in note or "left out" in note]
-    title = f"{bundle.config.head.name} on {bundle.config.backbone.name}"
-    facts = {"name": table.name, "split": chosen or "all", "images": len(judged), "bad_images": len(bad)}
-    results = describe(title, facts, model_facts(bundle.model, bundle.config), figures)
-    history = read_history(Path(run) / "metrics.jsonl")
-    return results, _details(judged, scores, history)
-
-
-def _only_path(bundle: Bundle, data: str) -> dict[str, Any]:
-    """Other data than in training: its own path, and none of the old data's particulars."""
-    if Path(data).resolve() == Path(bundle.config.data.path).resolve():
-        return {}
-    return {"data": {"path": data, "workers": bundle.config.data.workers, "scenes": plain(bundle.config.data.scenes)}}
-
-
-__all__ = ["RunResult", "evaluate", "resolve", "train"]

@@ -1,0 +1,6 @@
+"""From data to a judged, reusable classifier, and back to it later."""
+
+from manylabel.run.judging import evaluate
+from manylabel.run.training_run import RunResult, resolve, train
+
+__all__ = ["RunResult", "evaluate", "resolve", "train"]

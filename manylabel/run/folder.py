@@ -1,0 +1,97 @@
+"""The folder of a run: opened with care, and the files in it that several steps share."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manylabel.atomic import write_json, write_text
+from manylabel.config import Config, load_yaml, parse, plain
+from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
+from manylabel.data.table import Table
+from manylabel.error import CheckpointError, ConfigError
+from manylabel.report import write_report
+
+
+def open_folder(folder: Path, config: Config | None, resume: bool, overwrite: bool) -> Config:
+    """Make or reopen the run's folder; never write over another run unasked."""
+    stored = folder / "config.yaml"
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; choose another --out")
+    if resume:
+        if not stored.is_file():
+            raise CheckpointError(f"there is no run to resume in {folder} (no config.yaml)")
+        old = parse(Config, load_yaml(stored))
+        if config is not None and config != old:
+            changed = ", ".join(_differences(plain(old), plain(config)))
+            raise ConfigError(f"{folder} was started with other settings ({changed}); resume it without them")
+        return old
+    if config is None:
+        raise ConfigError("nothing to train: name the data")
+    if stored.exists():
+        if not overwrite:
+            raise ConfigError(
+                f"{folder} already holds a run; --resume goes on with it, --overwrite replaces it, or choose another --out"
+            )
+        for name in ("checkpoints", "bundle"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        for name in (
+            "metrics.jsonl",
+            "results.json",
+            "details.json",
+            "report.html",
+            "split.csv",
+            "run.json",
+            BAD_IMAGES,
+        ):
+            (folder / name).unlink(missing_ok=True)
+    return config
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any], where: str = "") -> list[str]:
+    found = []
+    for key in sorted(old.keys() | new.keys()):
+        a, b = old.get(key), new.get(key)
+        if isinstance(a, dict) and isinstance(b, dict):
+            found += _differences(a, b, f"{where}{key}.")
+        elif a != b:
+            found.append(f"{where}{key}: {a!r} → {b!r}")
+    return found
+
+
+def write_outputs(folder: Path, results: dict[str, Any], extra: dict[str, Any]) -> None:
+    write_json(folder / "results.json", results)
+    write_json(folder / "details.json", extra)
+    write_report(results, extra, folder / "report.html")
+
+
+def fingerprint(keys: np.ndarray) -> str:
+    """Which images these are, by name, in any order."""
+    return hashlib.sha256("\0".join(sorted(map(str, keys))).encode()).hexdigest()
+
+
+def write_split(folder: Path, split: Mapping[str, str]) -> None:
+    """Kept in the run's folder, so that resume and evaluate use the same one."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["file_name", "split"])
+    rows.writerows(split.items())
+    write_text(folder / "split.csv", text.getvalue())
+
+
+def read_split(folder: Path, table: Table) -> np.ndarray | None:
+    path = folder / "split.csv"
+    if not path.is_file():
+        return None
+    with open(path, newline="", encoding="utf-8") as file:
+        split = {row["file_name"]: row["split"] for row in csv.DictReader(file)}
+    if not all(str(key) in split for key in table.keys):
+        return None
+    return np.array([split[str(key)] for key in table.keys])

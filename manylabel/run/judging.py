@@ -1,0 +1,93 @@
+"""Judging a finished model: what `manylabel evaluate` and `manylabel.evaluate` do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manylabel import console
+from manylabel.allocator import keep_memory
+from manylabel.bundle import Bundle, load_bundle
+from manylabel.config import Config, make_config, plain
+from manylabel.data.bad_images import BadImages
+from manylabel.data.read import read_table
+from manylabel.data.sampler import EpochBatches
+from manylabel.data.table import Table
+from manylabel.error import DataError
+from manylabel.evaluation import describe, details, judge
+from manylabel.model import Model
+from manylabel.run.folder import fingerprint, read_split
+from manylabel.training.feed import PixelFeed
+from manylabel.training.history import read_history
+from manylabel.training.scoring import make_accelerator, score
+
+
+def evaluate(
+    run: str | Path, *, data: str | None = None, split: str | None = None, settings: Iterable[str] = ()
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(results, details) of a run or bundle on `data` (default: what it was trained on), from the pixels on."""
+    keep_memory()
+    bundle = load_bundle(Path(run))
+    config = make_config(None, settings, **plain(bundle.config) | ({} if data is None else _only_path(bundle, data)))
+    table = read_table(config.data)
+    if table.split is None:
+        table = replace(table, split=read_split(Path(run), table))
+    if table.split is None and split is not None:
+        raise DataError(f"{table.name} has no split column; leave --split out to judge on all {len(table)} images")
+    chosen = split or ("val" if table.split is not None and "val" in table.split else None)
+    if chosen is not None:
+        table = table.subset(table.rows(chosen))
+    table = table.with_labels(bundle.labels)
+    for note in table.notes:
+        console.say(f"{table.name}: {note}")
+    accelerator = make_accelerator()
+    order = EpochBatches(
+        np.arange(len(table)),
+        64,
+        shuffle=False,
+        rank=accelerator.process_index,
+        world=accelerator.num_processes,
+    )
+    feed = PixelFeed(table, order, bundle.preprocess, workers=config.data.workers)
+    bad = BadImages(len(table), config.data.max_bad_share)
+    with console.counting("judging", len(table)) as advance:
+        rows, scores, unreadable = score(bundle.model.to(accelerator.device), feed.batches(), accelerator, advance)
+    bad.add(unreadable)
+    judged = table.subset(rows)
+    here = bool(bundle.fitted_on) and fingerprint(judged.keys) == bundle.fitted_on
+    figures = judge(scores, judged.matrix, judged.labels, bundle.thresholds, fitted_here=here)
+    figures["notes"] += [note for note in table.notes if "not judged" in note or "left out" in note]
+    title = f"{bundle.config.head.name} on {bundle.config.backbone.name}"
+    facts = {"name": table.name, "split": chosen or "all", "images": len(judged), "bad_images": len(bad)}
+    results = describe(title, facts, model_facts(bundle.model, bundle.config), figures)
+    history = read_history(Path(run) / "metrics.jsonl")
+    return results, details_of(judged, scores, history)
+
+
+def _only_path(bundle: Bundle, data: str) -> dict[str, Any]:
+    """Other data than in training: its own path, and none of the old data's particulars."""
+    if Path(data).resolve() == Path(bundle.config.data.path).resolve():
+        return {}
+    return {"data": {"path": data, "workers": bundle.config.data.workers, "scenes": plain(bundle.config.data.scenes)}}
+
+
+def model_facts(model: Model, config: Config) -> dict[str, Any]:
+    everything, trained = model.parameter_counts()
+    return {
+        "backbone": config.backbone.name,
+        "neck": config.neck.name,
+        "head": config.head.name,
+        "loss": config.loss.name,
+        "freeze": config.backbone.freeze,
+        "image_size": model.backbone.preprocess.size,
+        "parameters": everything,
+        "trainable_parameters": trained,
+    }
+
+
+def details_of(judged: Table, scores: np.ndarray, history: list[dict[str, Any]]) -> dict[str, Any]:
+    return details(scores, judged.matrix, judged.labels, judged.keys, judged.source, history)
