@@ -272,8 +272,12 @@ def demo(
 ) -> None:
     """The whole path on embedded data: train, judge, report. A few minutes on two cores."""
     from manylabel import run
+    from manylabel.config import load_yaml
     from manylabel.printing import print_figures
 
+    stored = out / "config.yaml"
+    if stored.is_file() and load_yaml(stored).get("data", {}).get("path") != "scenes":
+        raise ManylabelError(f"{out} holds a run that is not a demo; choose another --out")
     result = run.train(None, out=out, recipe="demo", settings=settings or [], overwrite=True)
     print_figures(result.results)
     typer.echo(f"report: {out / 'report.html'}")
@@ -304,8 +308,12 @@ def main() -> None:
     except ManylabelError as error:
         console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
         sys.exit(getattr(error, "exit_code", 2))
+    except BrokenPipeError:  # the reader of our output went away
+        os._exit(141)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        console.print(f"error: {where}{error.strerror or error}", style="red", markup=False, soft_wrap=True)
+        sys.exit(2)
     except KeyboardInterrupt:
         console.print("stopped", style="red")
         os._exit(130)
-    except BrokenPipeError:  # the reader of our output went away
-        os._exit(141)

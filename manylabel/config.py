@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import yaml
 
 from manylabel.error import ConfigError
+from manylabel.require import require
 from manylabel.suggest import closest
 
 C = TypeVar("C")
@@ -50,6 +51,11 @@ class ScenesConfig:
     noise: float = option(0.0, "share of training labels that are flipped")
     unknown: float = option(0.0, "share of training labels that are hidden")
 
+    def __post_init__(self) -> None:
+        require(self.train >= 1, "data.scenes.train", self.train, "1 or more")
+        require(self.val >= 1, "data.scenes.val", self.val, "1 or more")
+        require(self.seed >= 0, "data.scenes.seed", self.seed, "0 or more")
+
 
 @dataclass(frozen=True)
 class DataConfig:
@@ -68,6 +74,11 @@ class DataConfig:
     workers: int = option(2, "processes that decode images; 0 = in the main process")
     scenes: ScenesConfig = option(ScenesConfig(), "settings of the embedded data")
 
+    def __post_init__(self) -> None:
+        require(0 < self.validation_share < 1, "data.validation_share", self.validation_share, "between 0 and 1")
+        require(0 <= self.max_bad_share <= 1, "data.max_bad_share", self.max_bad_share, "between 0 and 1")
+        require(self.workers >= 0, "data.workers", self.workers, "0 or more")
+
 
 @dataclass(frozen=True)
 class BackboneConfig:
@@ -79,6 +90,10 @@ class BackboneConfig:
     resize: Literal["stretch", "crop", "pad"] = option("stretch", "how a photo becomes square")
     freeze: Literal["frozen", "partial", "full"] = option("frozen", "what is trained: nothing, the last groups, or all")
     trainable_groups: int = option(2, "with freeze=partial: how many of the last layer groups are trained")
+
+    def __post_init__(self) -> None:
+        size = self.image_size
+        require(size is None or 16 <= size <= 4096, "backbone.image_size", size, "none, or 16 to 4096 pixels")
 
 
 @dataclass(frozen=True)
@@ -93,6 +108,15 @@ class AugmentConfig:
     erasing: float = option(0.0, "probability of RandomErasing; 0 = off")
     mixup: float = option(0.0, "Beta parameter of MixUp; 0 = off")
     cutmix: float = option(0.0, "Beta parameter of CutMix; 0 = off")
+
+    def __post_init__(self) -> None:
+        for name in ("random_crop", "cutout", "erasing", "colour"):
+            value = getattr(self, name)
+            require(0 <= value <= 1, f"augment.{name}", value, "between 0 and 1")
+        require(0 <= self.randaugment <= 30, "augment.randaugment", self.randaugment, "0 to 30")
+        for name in ("mixup", "cutmix"):
+            value = getattr(self, name)
+            require(0 <= value < 1000, f"augment.{name}", value, "0 or more")
 
 
 @dataclass(frozen=True)
@@ -111,6 +135,15 @@ class TrainConfig:
     checkpoint_minutes: float = option(5.0, "also save in mid-epoch when this much time has passed")
     keep: Literal["best", "last"] = option("best", "which epoch's weights leave the run; best = validation mAP")
     trackers: tuple[str, ...] = option((), "tensorboard, mlflow, wandb; metrics.jsonl is always written")
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "accumulate"):
+            value = getattr(self, name)
+            require(value >= 1, f"train.{name}", value, "1 or more")
+        require(0 <= self.ema < 1, "train.ema", self.ema, "at least 0 and below 1 (0.9997 is usual for long runs)")
+        require(self.seed >= 0, "train.seed", self.seed, "0 or more")
+        require(self.clip >= 0, "train.clip", self.clip, "0 or more")
+        require(self.checkpoint_minutes >= 0, "train.checkpoint_minutes", self.checkpoint_minutes, "0 or more")
 
 
 @dataclass(frozen=True)
@@ -239,54 +272,78 @@ def load_recipe(name: str) -> dict[str, Any]:
 
 
 def override(values: dict[str, Any], settings: Iterable[str]) -> dict[str, Any]:
-    """`values` with each 'a.b=c' applied; c is read as YAML. Setting a part's name drops the old part's options."""
-    merged: dict[str, Any] = _copy(values)
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        keys = key.strip().split(".")
-        if not equals or not all(keys):
-            raise ConfigError(f"--set {setting!r} is not of the form section.key=value, e.g. --set train.epochs=20")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"--set {setting!r}: the value is not valid YAML") from error
-        place = merged
-        for step in keys[:-1]:
-            inner = place.get(step)
-            if isinstance(inner, str):  # 'head: linear' meets 'head.dropout=0.1'
-                inner = {"name": inner}
-            elif inner is not None and not isinstance(inner, dict):
-                raise ConfigError(f"--set {setting!r}: {step!r} is a value, it has nothing inside")
-            place[step] = inner = {} if inner is None else inner
-            place = inner
-        place[keys[-1]] = value
+    """`values` with each 'a.b=c' applied. Another name for a part drops the old part's options, whatever the order."""
+    pairs = [_setting(setting) for setting in settings]
+    names_first = sorted(pairs, key=lambda pair: pair[0][-1] != "name")
+    merged = _copy(values)
+    for keys, value in names_first:
+        nested: dict[str, Any] = {keys[-1]: value}
+        for key in reversed(keys[:-1]):
+            nested = {key: nested}
+        merged = merge(merged, nested)
     return merged
+
+
+def _setting(text: str) -> tuple[list[str], Any]:
+    """(['a', 'b'], value) of 'a.b=value'; text for a text field, YAML for everything else."""
+    key, equals, value = text.partition("=")
+    keys = key.strip().split(".")
+    if not equals or not all(keys):
+        raise ConfigError(f"--set {text!r} is not of the form section.key=value, e.g. --set train.epochs=20")
+    if _is_text(keys):
+        return keys, None if value in ("", "null", "none") and keys[-1] != "weights" else value
+    try:
+        return keys, yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"--set {text!r}: the value is not valid YAML") from error
+
+
+def _is_text(keys: list[str]) -> bool:
+    """Whether the field is text: there a delimiter like | or , must not be read as YAML."""
+    hint: Any = Config
+    for key in keys:
+        hint = get_type_hints(hint).get(key) if is_dataclass(hint) and hint is not Part else None
+    return hint is str or (get_origin(hint) in (Union, types.UnionType) and str in get_args(hint))
 
 
 def _copy(values: dict[str, Any]) -> dict[str, Any]:
     return {k: _copy(v) if isinstance(v, dict) else v for k, v in values.items()}
 
 
-def merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `over` laid on top, section by section; a part with another name replaces the old one whole."""
-    merged = _copy(base)
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Config values with others laid on top, section by section; a part with another name replaces the old one whole."""
+    merged = _copy(dict(base))
+    defaults = Config()
     for key, value in over.items():
-        old = merged.get(key)
-        renamed = (
-            isinstance(value, dict) and "name" in value and isinstance(old, dict) and old.get("name") != value["name"]
-        )
-        merged[key] = merge(old, value) if isinstance(value, dict) and isinstance(old, dict) and not renamed else value
+        default = getattr(defaults, key, None)
+        if isinstance(default, Part):
+            old, new = _named(merged.get(key, {})), _named(value)
+            renamed = isinstance(new, dict) and "name" in new and new["name"] != old.get("name", default.name)
+            merged[key] = new if renamed or not isinstance(new, dict) else {**old, **new}
+        else:
+            merged[key] = _laid_over(merged.get(key), value)
     return merged
 
 
-def make_config(recipe: str | None = None, settings: Iterable[str] = (), **sections: Mapping[str, Any]) -> Config:
-    """A config from a recipe, then sections (as dicts), then --set overrides; later ones win."""
-    values = load_recipe(recipe) if recipe else {}
-    values = override(merge(values, sections), settings)
-    defaults = plain(Config())
+def _laid_over(old: Any, new: Any) -> Any:
+    if not (isinstance(old, dict) and isinstance(new, Mapping)):
+        return new
+    return {**old, **{key: _laid_over(old.get(key), value) for key, value in new.items()}}
+
+
+def _named(part: Any) -> Any:
+    """A part as a dict, however it was written."""
+    return {"name": part} if isinstance(part, str) else part
+
+
+def make_config(recipe: str | None = None, settings: Iterable[str] = (), **sections: Any) -> Config:
+    """A config from a recipe, then sections (dicts, or names of parts), then --set overrides; later ones win."""
+    values = override(merge(load_recipe(recipe) if recipe else {}, sections), settings)
+    defaults = Config()
     for key, value in values.items():  # 'head.dropout=0.1' alone means the default head
-        if isinstance(value, dict) and isinstance(defaults.get(key), dict) and "name" in defaults[key]:
-            value.setdefault("name", defaults[key]["name"])
+        default = getattr(defaults, key, None)
+        if isinstance(default, Part) and isinstance(value, dict):
+            value.setdefault("name", default.name)
     return parse(Config, values)
 
 

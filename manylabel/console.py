@@ -45,8 +45,8 @@ def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def training(total: int, done: int = 0) -> Iterator[Callable[[int, str], None]]:
+def training(total: int) -> Iterator[Callable[[int, str], None]]:
     """A bar over all batches of a run; `show(done, text)` moves it and says loss, mAP and rate."""
     with _bar(TextColumn("{task.fields[text]}")) as bar:
-        task = bar.add_task("training", total=total, completed=done, text="")
+        task = bar.add_task("training", total=total, text="")
         yield lambda count, text: bar.update(task, completed=count, text=text)

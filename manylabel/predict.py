@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -15,12 +15,12 @@ from torch import Tensor
 
 from manylabel.allocator import keep_memory
 from manylabel.bundle import Bundle, load_bundle
-from manylabel.data.decode import decode
+from manylabel.data.decode import decode, to_rgb
 from manylabel.data.transform import evaluation_transform, needed_side
 from manylabel.error import DataError, DecodeError
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".jp2", ".ppm"}
-ImageLike = str | os.PathLike[str] | bytes | Image.Image | np.ndarray
+ImageLike = str | os.PathLike[str] | bytes | BinaryIO | Image.Image | np.ndarray
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Predictor:
 
     def predict(self, images: ImageLike | Iterable[ImageLike]) -> list[Prediction]:
         """One prediction per image, in order. An unreadable image gives a prediction with an error, not an exception."""
-        single = isinstance(images, (str, os.PathLike, bytes, Image.Image, np.ndarray))
+        single = isinstance(images, (str, os.PathLike, bytes, Image.Image, np.ndarray)) or hasattr(images, "read")
         return list(self.stream([images] if single else images))  # type: ignore[list-item, arg-type]
 
     def stream(
@@ -100,9 +100,9 @@ class Predictor:
             if isinstance(image, np.ndarray):
                 image = Image.fromarray(image)
             if isinstance(image, Image.Image):
-                return name, self.transform(image.convert("RGB"))
+                return name, self.transform(to_rgb(image))  # the same white behind transparency as for a file
             return name, self.transform(decode(image, at_least=self.at_least))
-        except (DecodeError, TypeError, ValueError) as error:
+        except (DecodeError, TypeError, ValueError, OSError) as error:
             return name, str(error)
 
     def _answer(self, waiting: Sequence[tuple[str, Tensor | str]]) -> Iterator[Prediction]:
@@ -136,7 +136,7 @@ def find_images(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
             if not inside:
                 raise DataError(f"there is no image in the folder {path}")
             found += inside
-        elif path.exists():
+        elif os.path.exists(path):
             found.append(path)
         else:
             raise DataError(f"{path} does not exist")

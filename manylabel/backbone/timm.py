@@ -41,7 +41,10 @@ class Backbone(nn.Module):
         super().__init__()
         self.name = config.name
         self.config = config
-        self.body: Any = _create(config, load_weights).to(memory_format=torch.channels_last)
+        # Channels last is faster, but torch crashes in some backward passes of it on a CPU: only where there is none.
+        backward = load_weights and config.freeze != "frozen"
+        self.layout = torch.contiguous_format if backward else torch.channels_last
+        self.body: Any = _create(config, load_weights).to(memory_format=self.layout)
         facts = self.body.pretrained_cfg
         preprocess = Preprocess(
             size=config.image_size or int(facts["input_size"][-1]),
@@ -59,6 +62,7 @@ class Backbone(nn.Module):
         }
         self.channels[FINAL] = self.body.num_features
         self.stages: tuple[str, ...] = (FINAL,)
+        self._unused = self._probe()
         self._frozen = self._freeze()
 
     def use(self, preprocess: Preprocess) -> None:
@@ -77,7 +81,7 @@ class Backbone(nn.Module):
     def forward(self, images: Tensor) -> Features:
         if images.dtype == torch.uint8:
             images = images.to(self.mean.dtype) / 255
-        x = ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)  # faster on CPUs and GPUs
+        x = ((images - self.mean) / self.std).contiguous(memory_format=self.layout)
         earlier = [name for name in self.stages if name != FINAL]
         if not earlier:
             return self._final(self.body.forward_features(x), {}, (x.shape[-2], x.shape[-1]))
@@ -86,10 +90,14 @@ class Backbone(nn.Module):
 
     def _final(self, x: Tensor, stages: dict[str, Tensor], size: tuple[int, int]) -> Features:
         """timm's last features are a map, a map with channels last, or tokens behind class and register tokens."""
+        if not isinstance(x, Tensor) or x.ndim not in (3, 4):
+            raise ConfigError(f"{self.name} gives neither a map nor tokens; choose another backbone")
         if x.ndim == 4:
             stages[FINAL] = self._map(x, self.channels[FINAL])
             return Features(stages)
         extra = getattr(self.body, "num_prefix_tokens", 0)
+        if not extra and round((x.shape[1] - 1) ** 0.5) ** 2 == x.shape[1] - 1:
+            extra = 1  # a class token that the model does not declare
         grid = self._grid(x.shape[1] - extra, size)
         stages[FINAL] = x[:, extra:].transpose(1, 2).unflatten(2, grid)  # [B, C, H, W]
         return Features(stages, x[:, :extra] if extra else None)
@@ -137,6 +145,25 @@ class Backbone(nn.Module):
             raise ConfigError(f"{self.name} does not give {', '.join(missing)} as a map; use the final stage")
         return final, [self._map(caught[i], infos[i]["num_chs"]) for i in indices]
 
+    def _probe(self) -> set[str]:
+        """Run one small batch through, so that a size or model that cannot work is found now; returns the parameters
+        that the features do not depend on (of a part behind them): they can be neither trained nor waited for."""
+        blank = torch.zeros(2, 3, self.preprocess.size, self.preprocess.size)
+        named = dict(self.body.named_parameters())
+        trains = self.layout is torch.contiguous_format
+        self.body.eval()
+        try:
+            with torch.set_grad_enabled(trains):
+                final = self.forward(blank).final
+            if not trains:
+                return set()
+            gradients = torch.autograd.grad(final.sum(), list(named.values()), allow_unused=True)
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"{self.name} does not work at {self.preprocess.size} px: {_brief(error)}") from error
+        return {name for name, gradient in zip(named, gradients, strict=True) if gradient is None}
+
     # --- what is trained ------------------------------------------------------------------------------------------
 
     def _freeze(self) -> list[nn.Module]:
@@ -153,7 +180,7 @@ class Backbone(nn.Module):
         else:
             trained = set()
         for name, parameter in self.body.named_parameters():
-            parameter.requires_grad_(groups[name] in trained)
+            parameter.requires_grad_(name in groups and groups[name] in trained)
         return [
             module
             for module in self.body.modules()
@@ -162,8 +189,12 @@ class Backbone(nn.Module):
 
     def layer_groups(self) -> dict[str, int]:
         """Parameter name (inside body) → depth of its layer group, 0 = closest to the image."""
+        used = [name for name, _ in self.body.named_parameters() if name not in self._unused]
+        if not hasattr(self.body, "group_matcher"):
+            return dict.fromkeys(used, 0)  # this family does not say what its layers are: all are one group
         matched = group_parameters(self.body, self.body.group_matcher(coarse=True), reverse=True)
-        return {name: int(group) for name, group in matched.items()}
+        depths = {depth: i for i, depth in enumerate(sorted({int(matched[name]) for name in used}))}
+        return {name: depths[int(matched[name])] for name in used}
 
     @property
     def frozen(self) -> bool:
@@ -253,6 +284,8 @@ def _load_file(model: Any, path: Path, name: str) -> None:
     for wrapper in ("state_dict", "model", "model_ema"):
         if isinstance(state, dict) and isinstance(state.get(wrapper), dict):
             state = state[wrapper]
+    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+        raise WeightsError(f"{path} holds no weights by name; save a state_dict")
     missing, surplus = _load_matching(model, state)
     if missing:
         raise WeightsError(

@@ -23,6 +23,12 @@ class BadImages:
         self.out = out
         self.reasons: dict[str, str] = {}
 
+    def recall(self) -> None:
+        """Take up the list that an earlier part of this run wrote."""
+        if self.out and self.out.is_file():
+            with open(self.out, newline="", encoding="utf-8") as file:
+                self.reasons = {row["file_name"].removeprefix("'"): row["reason"] for row in csv.DictReader(file)}
+
     def __len__(self) -> int:
         return len(self.reasons)
 

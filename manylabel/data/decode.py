@@ -100,7 +100,7 @@ def decode(source: Source, *, at_least: int | None = None, max_megapixels: float
         if image.format == "PNG":
             _check_png(image)
         image.load()
-        rgb = _to_rgb(image)
+        rgb = to_rgb(image)
         if turn is not None:
             rgb = rgb.transpose(turn)
         rgb.info.clear()  # an orientation left behind would be applied twice by the next reader
@@ -265,7 +265,7 @@ def _orientation(image: ImageFile.ImageFile) -> int:
     return value if isinstance(value, int) and value in TURNS else 1
 
 
-def _to_rgb(image: Image.Image) -> Image.Image:
+def to_rgb(image: Image.Image) -> Image.Image:
     if image.mode == "F" or image.mode.startswith("I"):
         values = np.asarray(image)  # [H, W]
         grey = _eight_bit(values)

@@ -46,7 +46,7 @@ class FileSource:
             facts = self.path(key).stat()
         except OSError:
             return f"{key}|missing"
-        return f"{key}|{facts.st_size}|{facts.st_mtime_ns}"
+        return f"{self.root.resolve()}|{key}|{facts.st_size}|{facts.st_mtime_ns}"
 
 
 @dataclass(frozen=True)

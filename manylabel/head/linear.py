@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from manylabel.config import option
 from manylabel.features import FINAL, Features
 from manylabel.head.base import HEADS, Head
+from manylabel.require import require
 
 
 @HEADS.register("linear")
@@ -21,6 +22,9 @@ class Linear(Head):
     @dataclass(frozen=True)
     class Options:
         dropout: float = option(0.0, "dropout on the pooled feature")
+
+        def __post_init__(self) -> None:
+            require(0 <= self.dropout < 1, "head.dropout", self.dropout, "at least 0 and below 1")
 
     def __init__(self, options: Options, *, channels: Mapping[str, int], num_labels: int) -> None:
         super().__init__(options, channels=channels, num_labels=num_labels)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manylabel.config import option
 from manylabel.loss.base import LOSSES, Loss, LossOptions, focus, log_sigmoid
-from manylabel.loss.require import require
+from manylabel.require import require
 
 
 @LOSSES.register("asl")
@@ -29,9 +29,9 @@ class AsymmetricLoss(Loss):
 
         def __post_init__(self) -> None:
             super().__post_init__()
-            require(0 <= self.gamma_negative < math.inf, "gamma_negative", self.gamma_negative, "0 or more")
-            require(0 <= self.gamma_positive < math.inf, "gamma_positive", self.gamma_positive, "0 or more")
-            require(0 <= self.clip < 1, "clip", self.clip, "at least 0 and below 1")
+            require(0 <= self.gamma_negative < math.inf, "loss.gamma_negative", self.gamma_negative, "0 or more")
+            require(0 <= self.gamma_positive < math.inf, "loss.gamma_positive", self.gamma_positive, "0 or more")
+            require(0 <= self.clip < 1, "loss.clip", self.clip, "at least 0 and below 1")
 
     options: Options
 

@@ -18,8 +18,8 @@ from torch.nn.functional import softplus
 from manylabel.config import option
 from manylabel.loss.counts import Counts
 from manylabel.loss.partial import UnknownOptions, counted
-from manylabel.loss.require import require
 from manylabel.registry import Registry
+from manylabel.require import require
 
 LOSSES = Registry("loss")
 
@@ -43,8 +43,8 @@ class LossOptions(UnknownOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         smoothing, cap = self.label_smoothing, self.positive_weight_cap
-        require(0 <= smoothing < 1, "label_smoothing", smoothing, "at least 0 and below 1")
-        require(1 <= cap < math.inf, "positive_weight_cap", cap, "1 or more")
+        require(0 <= smoothing < 1, "loss.label_smoothing", smoothing, "at least 0 and below 1")
+        require(1 <= cap < math.inf, "loss.positive_weight_cap", cap, "1 or more")
 
 
 class Loss(nn.Module, ABC):

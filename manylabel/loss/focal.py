@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manylabel.config import option
 from manylabel.loss.base import LOSSES, Loss, LossOptions, focus, log_sigmoid
-from manylabel.loss.require import require
+from manylabel.require import require
 
 
 @LOSSES.register("focal")
@@ -23,8 +23,8 @@ class FocalLoss(Loss):
 
         def __post_init__(self) -> None:
             super().__post_init__()
-            require(0 <= self.gamma < math.inf, "gamma", self.gamma, "0 or more")
-            require(self.alpha is None or 0 < self.alpha < 1, "alpha", self.alpha, "none, or between 0 and 1")
+            require(0 <= self.gamma < math.inf, "loss.gamma", self.gamma, "0 or more")
+            require(self.alpha is None or 0 < self.alpha < 1, "loss.alpha", self.alpha, "none, or between 0 and 1")
 
     options: Options
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from manylabel.config import option
-from manylabel.loss.require import require
+from manylabel.require import require
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class UnknownOptions:
 
     def __post_init__(self) -> None:
         weight, gamma = self.unknown_weight, self.unknown_gamma
-        require(0 < weight < math.inf, "unknown_weight", weight, "above 0 (to leave them out: unknown=ignore)")
-        require(gamma is None or 0 <= gamma < math.inf, "unknown_gamma", gamma, "none, 0 or more")
-        require(0 <= self.selective_prior <= 1, "selective_prior", self.selective_prior, "between 0 and 1")
-        require(self.selective_top_k >= 0, "selective_top_k", self.selective_top_k, "0 or more")
+        require(0 < weight < math.inf, "loss.unknown_weight", weight, "above 0 (to leave them out: unknown=ignore)")
+        require(gamma is None or 0 <= gamma < math.inf, "loss.unknown_gamma", gamma, "none, 0 or more")
+        require(0 <= self.selective_prior <= 1, "loss.selective_prior", self.selective_prior, "between 0 and 1")
+        require(self.selective_top_k >= 0, "loss.selective_top_k", self.selective_top_k, "0 or more")
 
 
 def counted(options: UnknownOptions, logits: Tensor, known: Tensor, frequent: Tensor | None) -> Tensor:

@@ -35,24 +35,28 @@ def open_folder(folder: Path, config: Config | None, resume: bool, overwrite: bo
         return old
     if config is None:
         raise ConfigError("nothing to train: name the data")
-    if stored.exists():
-        if not overwrite:
-            raise ConfigError(
-                f"{folder} already holds a run; --resume goes on with it, --overwrite replaces it, or choose another --out"
-            )
-        for name in ("checkpoints", "bundle"):
-            shutil.rmtree(folder / name, ignore_errors=True)
-        for name in (
-            "metrics.jsonl",
-            "results.json",
-            "details.json",
-            "report.html",
-            "split.csv",
-            "run.json",
-            BAD_IMAGES,
-        ):
-            (folder / name).unlink(missing_ok=True)
+    if stored.exists() and not overwrite:
+        raise ConfigError(
+            f"{folder} already holds a run; --resume goes on with it, --overwrite replaces it, or choose another --out"
+        )
     return config
+
+
+def clear_folder(folder: Path) -> None:
+    """Remove what an earlier run left; called only when its successor is sure to begin."""
+    for name in ("checkpoints", "bundle"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    kept_files = (
+        "config.yaml",
+        "metrics.jsonl",
+        "results.json",
+        "details.json",
+        "report.html",
+        "split.csv",
+        "run.json",
+    )
+    for name in (*kept_files, BAD_IMAGES):
+        (folder / name).unlink(missing_ok=True)
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any], where: str = "") -> list[str]:
@@ -87,11 +91,10 @@ def write_split(folder: Path, split: Mapping[str, str]) -> None:
 
 
 def read_split(folder: Path, table: Table) -> np.ndarray | None:
+    """The split this run made, '' for images it did not know; None when it made none."""
     path = folder / "split.csv"
     if not path.is_file():
         return None
     with open(path, newline="", encoding="utf-8") as file:
         split = {row["file_name"]: row["split"] for row in csv.DictReader(file)}
-    if not all(str(key) in split for key in table.keys):
-        return None
-    return np.array([split[str(key)] for key in table.keys])
+    return np.array([split.get(str(key), "") for key in table.keys])

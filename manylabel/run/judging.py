@@ -11,7 +11,7 @@ import numpy as np
 
 from manylabel import console
 from manylabel.allocator import keep_memory
-from manylabel.bundle import Bundle, load_bundle
+from manylabel.bundle import Bundle, find_bundle, load_bundle
 from manylabel.config import Config, make_config, plain
 from manylabel.data.bad_images import BadImages
 from manylabel.data.read import read_table
@@ -34,13 +34,24 @@ def evaluate(
     bundle = load_bundle(Path(run))
     config = make_config(None, settings, **plain(bundle.config) | ({} if data is None else _only_path(bundle, data)))
     table = read_table(config.data)
-    if table.split is None:
-        table = replace(table, split=read_split(Path(run), table))
+    same = data is None or _same_data(bundle, data)
+    if table.split is None and same:
+        home = find_bundle(Path(run)).parent
+        table = replace(table, split=read_split(home, table))
+        if table.split is None:
+            raise DataError(
+                f"which images of {table.name} this model was trained on is not known here (no split.csv in {home}); "
+                "judge it on other images with --data"
+            )
+        new = int((table.split == "").sum())
+        if new:
+            console.warn(f"{new} images were added to {table.name} since the training and are not judged")
     if table.split is None and split is not None:
         raise DataError(f"{table.name} has no split column; leave --split out to judge on all {len(table)} images")
     chosen = split or ("val" if table.split is not None and "val" in table.split else None)
     if chosen is not None:
         table = table.subset(table.rows(chosen))
+    read_notes = table.notes
     table = table.with_labels(bundle.labels)
     for note in table.notes:
         console.say(f"{table.name}: {note}")
@@ -60,7 +71,7 @@ def evaluate(
     judged = table.subset(rows)
     here = bool(bundle.fitted_on) and fingerprint(judged.keys) == bundle.fitted_on
     figures = judge(scores, judged.matrix, judged.labels, bundle.thresholds, fitted_here=here)
-    figures["notes"] += [note for note in table.notes if "not judged" in note or "left out" in note]
+    figures["notes"] += table.notes[len(read_notes) :]
     title = f"{bundle.config.head.name} on {bundle.config.backbone.name}"
     facts = {"name": table.name, "split": chosen or "all", "images": len(judged), "bad_images": len(bad)}
     results = describe(title, facts, model_facts(bundle.model, bundle.config), figures)
@@ -68,9 +79,13 @@ def evaluate(
     return results, details_of(judged, scores, history)
 
 
+def _same_data(bundle: Bundle, data: str) -> bool:
+    return Path(data).resolve() == Path(bundle.config.data.path).resolve()
+
+
 def _only_path(bundle: Bundle, data: str) -> dict[str, Any]:
     """Other data than in training: its own path, and none of the old data's particulars."""
-    if Path(data).resolve() == Path(bundle.config.data.path).resolve():
+    if _same_data(bundle, data):
         return {}
     return {"data": {"path": data, "workers": bundle.config.data.workers, "scenes": plain(bundle.config.data.scenes)}}
 

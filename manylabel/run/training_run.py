@@ -38,7 +38,7 @@ from manylabel.loss import LOSSES
 from manylabel.metric import fit_thresholds
 from manylabel.model import Model
 from manylabel.neck import NECKS
-from manylabel.run.folder import fingerprint, open_folder, read_split, write_outputs, write_split
+from manylabel.run.folder import clear_folder, fingerprint, open_folder, read_split, write_outputs, write_split
 from manylabel.run.judging import details_of, model_facts
 from manylabel.training.feature_cache import Announcement, FeatureCache, cached_features
 from manylabel.training.feed import FeatureFeed, Feed, PixelFeed
@@ -47,7 +47,7 @@ from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 from manylabel.training.scoring import make_accelerator
 from manylabel.training.stop import StopRequest
 
-TRACKERS = {"tensorboard": "tensorboard", "mlflow": "mlflow", "wandb": "wandb"}
+TRACKERS = ("tensorboard", "mlflow", "wandb")
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,11 @@ def train(
     """
     keep_memory()
     folder = Path(out)
-    given: dict[str, Any] = {k: {"name": v} if isinstance(v, str) else dict(v) for k, v in sections.items()}
+    given: dict[str, Any] = dict(sections)
     if data is not None:
         given["data"] = dict(data) if isinstance(data, Mapping) else {"path": str(data)}
-    asked = bool(recipe or given or list(settings))
+    settings = list(settings)
+    asked = bool(recipe or given or settings)
     config = resolve(make_config(recipe, settings, **given)) if asked or not resume else None
     config = open_folder(folder, config, resume, overwrite)
     with StopRequest() as stop:
@@ -102,14 +103,7 @@ def resolve(config: Config) -> Config:
         optimiser=OPTIMISERS.resolve(config.optimiser),
         schedule=SCHEDULES.resolve(config.schedule),
     )
-    t = config.train
-    positive = {"train.epochs": t.epochs, "train.batch_size": t.batch_size, "train.accumulate": t.accumulate}
-    for name, value in positive.items():
-        if value < 1:
-            raise ConfigError(f"{name} must be at least 1, not {value}")
-    if not 0 <= t.ema < 1:
-        raise ConfigError(f"train.ema must be in 0..1 (0.9997 is usual for long runs), not {t.ema}")
-    if t.cache == "on" and not _cacheable(config):
+    if config.train.cache == "on" and not _cacheable(config):
         raise ConfigError(
             "train.cache=on needs a frozen backbone and no augmentation (features are computed only once)"
         )
@@ -132,8 +126,9 @@ class _Run:
     def go(self, resume: bool) -> RunResult:
         config = self.config
         self.accelerator = self._accelerator()
+        console.QUIET = console.QUIET or not self.accelerator.is_main_process
         self.accelerator.wait_for_everyone()  # every process has looked at the folder before one writes to it
-        table = self._table()
+        table = self._table(resume)
         set_seed(config.train.seed)
         model = Model(config, len(table.labels))
         everything, trained = model.parameter_counts()
@@ -142,10 +137,14 @@ class _Run:
             f"{trained / 1e6:.3f} M trained"
         )
         if self.accelerator.is_main_process:
+            if not resume:
+                clear_folder(self.folder)
             self._write_facts(table)
         train_rows, val_rows = table.rows("train"), table.rows("val")
         listed = self.folder / BAD_IMAGES if self.accelerator.is_main_process else None
         bad = BadImages(len(train_rows) + len(val_rows), config.data.max_bad_share, listed)
+        if resume:
+            bad.recall()
         model.to(self.accelerator.device)
         train_feed, val_feed = self._feeds(model, table, train_rows, val_rows, bad)
         loss = LOSSES.build(config.loss, **_counts(table.matrix[train_rows]))
@@ -171,12 +170,12 @@ class _Run:
         self.accelerator.end_training()
         return result
 
-    def _table(self) -> Table:
+    def _table(self, resume: bool) -> Table:
         table = read_table(self.config.data)
         for note in table.notes:
             console.say(f"{table.name}: {note}")
         if table.split is None:
-            table = replace(table, split=self._own_split(table))
+            table = replace(table, split=self._own_split(table, resume))
         table.rows("train")  # a clear error now, not after the features
         if "val" not in table.split:  # type: ignore[operator]
             raise DataError(f"{table.name} has no images in split 'val' to judge the model on")
@@ -187,7 +186,7 @@ class _Run:
             console.warn(f"{len(never)} labels have no training image and cannot be learnt: {shown}")
         counts = ", ".join(f"{np.count_nonzero(table.split == part)} {part}" for part in ("train", "val", "test"))
         console.say(f"{table.name}: {len(table)} images ({counts}), {len(table.labels)} labels")
-        return table
+        return table.subset(np.flatnonzero(table.split != "test"))  # the test part is for evaluate alone
 
     def _accelerator(self) -> Accelerator:
         trackers = list(self.config.train.trackers)
@@ -195,7 +194,7 @@ class _Run:
             if name not in TRACKERS:
                 raise ConfigError(f"train.trackers: {name!r} is none of {', '.join(TRACKERS)}")
             try:
-                __import__(TRACKERS[name])
+                __import__(name)
             except ImportError as error:
                 raise ConfigError(f'{name} is not installed: pip install "manylabel[{name}]"') from error
         accelerator = make_accelerator(
@@ -205,9 +204,12 @@ class _Run:
             accelerator.init_trackers("manylabel")
         return accelerator
 
-    def _own_split(self, table: Table) -> np.ndarray:
+    def _own_split(self, table: Table, resume: bool) -> np.ndarray:
         """A stratified split for data without one, or the one this run made before."""
-        kept = read_split(self.folder, table)
+        kept = read_split(self.folder, table) if resume else None
+        if kept is not None and (kept == "").any():
+            new = table.keys[kept == ""]
+            raise DataError(f"{len(new)} images were added since this run began, first {new[0]}; start a new one")
         if kept is not None:
             return kept
         share = self.config.data.validation_share

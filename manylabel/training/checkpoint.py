@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 from manylabel.atomic import replacing, sha256, sweep, write_json
 from manylabel.error import CheckpointError
 
+BEST = "best"
 NAME = re.compile(r"step-(\d{9})\.json")
 
 
@@ -36,17 +37,26 @@ class CheckpointFolder:
         self.swept = sweep(folder)
 
     def save(self, step: int, checkpoint: Checkpoint) -> Path:
-        path = self.folder / f"step-{step:09d}.safetensors"
-        try:
-            save_tensors(path, checkpoint)
-            write_json(path.with_suffix(".json"), {"step": step, "sha256": sha256(path), "bytes": path.stat().st_size})
-        except OSError as error:
-            raise CheckpointError(
-                f"could not save {path} ({error.strerror or error}); the previous checkpoint is untouched"
-            ) from error
+        path = self._write(f"step-{step:09d}", checkpoint)
         for old in self._manifests()[self.keep :]:
             old.unlink(missing_ok=True)
             old.with_suffix(".safetensors").unlink(missing_ok=True)
+        return path
+
+    def save_best(self, checkpoint: Checkpoint) -> None:
+        """Beside the steps, under a name of its own."""
+        self._write(BEST, checkpoint)
+
+    def load_best(self) -> Checkpoint:
+        return self._load(self.folder / f"{BEST}.json")
+
+    def _write(self, name: str, checkpoint: Checkpoint) -> Path:
+        path = self.folder / f"{name}.safetensors"
+        try:
+            save_tensors(path, checkpoint)
+            write_json(path.with_suffix(".json"), {"sha256": sha256(path), "bytes": path.stat().st_size})
+        except (OSError, SafetensorError) as error:
+            raise CheckpointError(f"could not save {path} ({error}); the previous checkpoint is untouched") from error
         return path
 
     def _manifests(self) -> list[Path]:

@@ -17,11 +17,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+import PIL
 import torch
 
+import manylabel
 from manylabel.atomic import sweep, write_json
 from manylabel.data.dataset import ImageDataset, pixel_loader
 from manylabel.data.sampler import EpochBatches
@@ -33,7 +35,7 @@ from manylabel.model import Model
 from manylabel.preprocess import Preprocess
 from manylabel.training.stop import Stopped, StopRequest, unless_stopped
 
-FORMAT = 1
+FORMAT = 2
 BATCH = 16  # fastest on a CPU; the same batches on every run give the same bits
 SAVE_EVERY = 32  # batches between two notes of progress
 HEADROOM = 1.05
@@ -93,6 +95,7 @@ def cache_key(model: Model, table: Table, preprocess: Preprocess, dtype: str) ->
         "stages": list(model.backbone.stages),
         "pooled": model.pooled,
         "dtype": dtype,
+        "code": [manylabel.__version__, PIL.__version__],  # who decodes and draws
     }
     digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode())
     for key in table.keys:
@@ -136,9 +139,11 @@ def _shapes(
     model: Model, preprocess: Preprocess, folder: Path, device: torch.device | str
 ) -> dict[str, tuple[int, ...]]:
     """Shape of one image's features per stage; asks the model once and remembers."""
-    facts = folder / "facts.json"
-    if facts.is_file():
-        return {name: tuple(shape) for name, shape in json.loads(facts.read_text())["shapes"].items()}
+    try:
+        shapes = json.loads((folder / "facts.json").read_text(encoding="utf-8"))["shapes"]
+        return {name: tuple(shape) for name, shape in shapes.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass  # the first time, or damaged: ask
     with torch.inference_mode():
         blank = torch.zeros(1, 3, preprocess.size, preprocess.size, device=device)
         return {name: tuple(stage.shape[1:]) for name, stage in model.eval().features(blank).stages.items()}
@@ -150,21 +155,38 @@ def _open(
     files = {name: folder / f"{name}.bin" for name in shapes}
     sizes = {name: images * int(np.prod(shape)) * np.dtype(dtype).itemsize for name, shape in shapes.items()}
     state = folder / "progress.json"
-    whole = state.is_file() and all(p.is_file() and p.stat().st_size == sizes[name] for name, p in files.items())
-    if not whole:
+    progress = _progress(state)
+    if progress is None or not all(p.is_file() and p.stat().st_size == sizes[name] for name, p in files.items()):
+        progress = {"done": 0, "bad": {}}
         state.unlink(missing_ok=True)
         _check_space(folder, sum(sizes.values()))
         about = {"backbone": model.backbone.name, "images": images, "table": table.name, "dtype": dtype}
         write_json(folder / "facts.json", {"format": FORMAT, "shapes": shapes, **about})
         for name, path in files.items():
             with open(path, "wb") as file:
-                file.truncate(sizes[name])
-    progress: dict[str, Any] = json.loads(state.read_text()) if whole else {"done": 0, "bad": {}}
+                _reserve(file, sizes[name])
     mode: Any = "r" if progress["done"] >= images else "r+"
     arrays: dict[str, np.ndarray] = {
         name: np.memmap(path, dtype=dtype, mode=mode, shape=(images, *shapes[name])) for name, path in files.items()
     }
     return arrays, progress
+
+
+def _progress(path: Path) -> dict[str, Any] | None:
+    """How far an extraction came; None when that cannot be known, so that it starts again."""
+    try:
+        progress = json.loads(path.read_text(encoding="utf-8"))
+        return {"done": int(progress["done"]), "bad": dict(progress["bad"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _reserve(file: BinaryIO, size: int) -> None:
+    """Take the space now: a memory-mapped file on a disk that fills up later would end the process without a word."""
+    if hasattr(os, "posix_fallocate") and size:
+        os.posix_fallocate(file.fileno(), 0, size)
+    else:
+        file.truncate(size)
 
 
 def _check_space(folder: Path, needed: int) -> None:
@@ -213,15 +235,20 @@ def _extract(
         advance(seen)
         finished = progress["done"] >= len(table)
         asked = stop is not None and stop.signal is not None
-        if finished or asked or number % SAVE_EVERY == 0:
-            for array in arrays.values():
-                array.flush()  # type: ignore[attr-defined]
-            write_json(folder / "progress.json", progress)
+        if finished or number % SAVE_EVERY == 0:
+            _note(folder, arrays, progress)
         if asked:
             break
+    _note(folder, arrays, progress)
     if progress["done"] < len(table) and stop is not None and stop.signal is not None:
         message = f"stopped after the features of {progress['done']} of {len(table)} images; they are kept"
         raise Stopped(message, stop.signal)
+
+
+def _note(folder: Path, arrays: dict[str, np.ndarray], progress: dict[str, Any]) -> None:
+    for array in arrays.values():
+        array.flush()  # type: ignore[attr-defined]
+    write_json(folder / "progress.json", progress)
 
 
 @contextmanager

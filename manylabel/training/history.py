@@ -17,10 +17,10 @@ class History:
         self.rows: list[dict[str, Any]] = read_history(path)
 
     def forget_after(self, epochs: int) -> None:
-        kept = [row for row in self.rows if row["epoch"] <= epochs]
-        if kept != self.rows or not self.path.exists():
-            self.rows = kept
-            write_text(self.path, "".join(json.dumps(row) + "\n" for row in kept))
+        self.rows = [row for row in self.rows if row["epoch"] <= epochs]
+        write_text(
+            self.path, "".join(json.dumps(row) + "\n" for row in self.rows)
+        )  # a line cut off by a kill goes, too
 
     def add(self, row: dict[str, Any]) -> None:
         self.rows.append(row)

@@ -6,6 +6,7 @@ their augmentation of (seed, epoch, row), dropout of (seed, step).
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ from manylabel.data.bad_images import BadImages
 from manylabel.data.dataset import Batch
 from manylabel.data.mix import mix_batch
 from manylabel.data.table import Table
-from manylabel.error import CheckpointError, TrainingError
+from manylabel.error import CheckpointError, DataError, TrainingError
 from manylabel.labels import PRESENT, UNKNOWN
 from manylabel.metric import mean_average_precision
 from manylabel.model import Model
@@ -33,10 +34,8 @@ from manylabel.training.checkpoint import (
     Checkpoint,
     CheckpointFolder,
     clone,
-    load_tensors,
     load_trained_state,
     pack_optimiser,
-    save_tensors,
     trained_state,
     unpack_optimiser,
     with_prefix,
@@ -48,8 +47,6 @@ from manylabel.training.history import History
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 from manylabel.training.scoring import score
 from manylabel.training.stop import Stopped, StopRequest, unless_stopped
-
-BEST = "best.safetensors"
 
 
 @dataclass
@@ -159,15 +156,16 @@ class Trainer:
         last = position.batch + 1 == len(self.train_feed)
         change = last or in_group + 1 == train.accumulate
         group = min(train.accumulate, len(self.train_feed) - (position.batch - in_group))
-        self.model.train()
+        self.model.train(not empty)  # a blank image must not move the statistics of norms either
         seed = np.random.SeedSequence([train.seed, position.epoch, position.batch, self.accelerator.process_index])
         torch.manual_seed(int(seed.generate_state(1, np.uint32)[0]))
         inputs, targets, known = self._on_device(batch, seed)
-        known = known & (not empty)  # a blank image about which nothing is known: the step happens, and teaches nothing
         with nullcontext() if change else self.accelerator.no_sync(self.model):
             with self.accelerator.autocast():
                 logits = self.model(inputs)
             loss = self.loss(logits, targets, known)
+            if empty:  # all processes take the step together; this one adds nothing to it
+                loss = loss * 0
             value = float(loss.detach())
             if not math.isfinite(value):
                 raise self._not_finite(batch, value)
@@ -188,6 +186,9 @@ class Trainer:
         labels = torch.from_numpy(self.table.matrix[batch.rows.numpy()])
         targets, known = (labels == PRESENT).float(), labels != UNKNOWN
         inputs: Any = batch.inputs
+        mixes = self.config.augment.mixup or self.config.augment.cutmix
+        if mixes and self.config.loss.options.get("unknown") == "negative":
+            known = torch.ones_like(known)  # what counts as absent must not make a mixture unknown
         if isinstance(inputs, Tensor):
             inputs, targets, known = mix_batch(inputs, targets, known, self.config.augment, np.random.default_rng(seed))
         device = self.accelerator.device
@@ -215,9 +216,11 @@ class Trainer:
         """rows [n] and scores [n, N] of the validation images, with the averaged weights where there are any."""
         with self.ema.applied() if self.ema else nullcontext():
             batches = unless_stopped(self.val_feed.batches(), self.stop)
-            rows, scores, bad = score(self.model, self._until_stopped(batches), self.accelerator)
+            rows, scores, bad = score(self.plain_model, self._until_stopped(batches), self.accelerator)
         self._save_or_stop()
         self.bad_images.add(bad)
+        if not len(rows):
+            raise DataError("no validation image can be read, so the model cannot be judged")
         if not np.isfinite(scores).all():
             raise TrainingError(
                 f"after epoch {self.position.epoch + 1} the model gives scores that are not numbers; lower the rate "
@@ -251,8 +254,7 @@ class Trainer:
             p.best, p.best_epoch = self.mean_ap if self.mean_ap is not None else p.best, p.epoch + 1
             if self.accelerator.is_main_process:
                 with self.ema.applied() if self.ema else nullcontext():
-                    best = Checkpoint(trained_state(self.plain_model), {"epoch": p.best_epoch})
-                    save_tensors(self.folder / "checkpoints" / BEST, best)
+                    self.checkpoints.save_best(Checkpoint(trained_state(self.plain_model), {"epoch": p.best_epoch}))
         p.epoch, p.batch, p.loss_sum, p.images = p.epoch + 1, 0, 0.0, 0
         if self.accelerator.is_main_process:
             self.history.add(row)
@@ -265,16 +267,25 @@ class Trainer:
         return self.position.batch % self.config.train.accumulate == 0 or self.position.batch == len(self.train_feed)
 
     def _save_or_stop(self) -> None:
-        p, asked = self.position, self.stop.signal
+        p, asked = self.position, self._asked()
         due = time.monotonic() - self._saved_at > 60 * self.config.train.checkpoint_minutes
         if (due or asked) and self._whole() and not self.finished and self.accelerator.is_main_process:
             self.save()
         if asked:
+            self.accelerator.wait_for_everyone()
             raise Stopped(
                 f"stopped in epoch {p.epoch + 1}, batch {p.batch} of {len(self.train_feed)}; everything is saved. "
                 f"Go on with: manylabel train --resume --out {self.folder}",
                 asked,
             )
+
+    def _asked(self) -> int | None:
+        """The signal that asked any of the processes to stop: all of them stop after the same batch."""
+        if self.accelerator.num_processes == 1:
+            return self.stop.signal
+        number = torch.tensor([self.stop.signal or 0], device=self.accelerator.device)
+        torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX)
+        return int(number) or None
 
     def save(self) -> None:
         packed = pack_optimiser(self.optimiser)
@@ -289,6 +300,7 @@ class Trainer:
             "ema_steps": self.ema.steps if self.ema else 0,
             "scaler": scaler.state_dict() if scaler is not None else {},
             "mean_ap": self.mean_ap,
+            "circumstances": self.circumstances(),
         }
         serial = self.position.epoch * (len(self.train_feed) + 1) + self.position.batch
         self.checkpoints.save(serial, Checkpoint(tensors, values))
@@ -306,6 +318,7 @@ class Trainer:
             self.say("there is no checkpoint yet: starting from the beginning")
             return
         values = checkpoint.values
+        self._compare(values["circumstances"])
         load_trained_state(self.plain_model, without_prefix("model", checkpoint.tensors))
         unpack_optimiser(self.optimiser, Checkpoint(checkpoint.tensors, values["optimiser"]))
         self.schedule.load_state_dict(values["schedule"])
@@ -321,12 +334,36 @@ class Trainer:
         self.mean_ap = values["mean_ap"]
         self.say(f"going on in epoch {self.position.epoch + 1}, after batch {self.position.batch}")
 
+    def circumstances(self) -> dict[str, Any]:
+        """What must be as it was for a run to go on, or at least to go on to the same bits."""
+        digest = hashlib.sha256("\0".join([*map(str, self.table.keys), *self.table.labels]).encode())
+        digest.update(self.table.matrix.tobytes())
+        digest.update("\0".join(map(str, self.table.split if self.table.split is not None else [])).encode())
+        return {
+            "data": digest.hexdigest(),
+            "processes": self.accelerator.num_processes,
+            "threads": torch.get_num_threads(),
+            "torch": torch.__version__,
+        }
+
+    def _compare(self, before: dict[str, Any]) -> None:
+        now = self.circumstances()
+        if now["data"] != before["data"]:
+            raise CheckpointError("the images, labels or splits have changed since this run began; start a new one")
+        if now["processes"] != before["processes"]:
+            raise CheckpointError(f"this run was started with {before['processes']} processes; resume it with as many")
+        for name in ("threads", "torch"):
+            if now[name] != before[name]:
+                self.say(
+                    f"{name}: {before[name]} before, {now[name]} now; the result will not be the same to the last bit"
+                )
+
     def _load_chosen(self) -> None:
         """Put the weights that leave the run into the model: the best epoch's, or the last ones."""
         self.accelerator.wait_for_everyone()
         self.finished = True
         if self.config.train.keep == "best":
-            load_trained_state(self.plain_model, load_tensors(self.folder / "checkpoints" / BEST).tensors)
+            load_trained_state(self.plain_model, self.checkpoints.load_best().tensors)
         elif self.ema:
             state = clone(trained_state(self.plain_model)) | self.ema.average
             load_trained_state(self.plain_model, state)

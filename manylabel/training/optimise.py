@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +13,7 @@ from torch.optim import Optimizer, lr_scheduler
 from manylabel.config import option
 from manylabel.model import Model
 from manylabel.registry import Registry
+from manylabel.require import require
 
 OPTIMISERS = Registry("optimiser")
 SCHEDULES = Registry("schedule")
@@ -22,6 +25,16 @@ class CommonOptions:
     weight_decay: float = option(0.01, "on matrices; never on biases, norms and other vectors")
     backbone_rate: float = option(0.1, "the backbone's rate as a share of the head's")
     layer_decay: float = option(1.0, "each earlier layer group's rate as a share of the next one's")
+
+    def __post_init__(self) -> None:
+        require(self.lr > 0, "optimiser.lr", self.lr, "above 0")
+        require(self.weight_decay >= 0, "optimiser.weight_decay", self.weight_decay, "0 or more")
+        require(self.backbone_rate >= 0, "optimiser.backbone_rate", self.backbone_rate, "0 or more")
+        require(0 < self.layer_decay <= 1, "optimiser.layer_decay", self.layer_decay, "above 0 and at most 1")
+        betas = getattr(self, "betas", (0.0, 0.0))
+        require(len(betas) == 2 and all(0 <= b < 1 for b in betas), "optimiser.betas", betas, "two numbers in 0..1")
+        momentum = getattr(self, "momentum", 0.0)
+        require(0 <= momentum < 1, "optimiser.momentum", momentum, "at least 0 and below 1")
 
 
 def parameter_groups(model: Model, options: CommonOptions) -> list[dict[str, Any]]:
@@ -87,6 +100,16 @@ class Sgd:
         return torch.optim.SGD(groups, lr=o.lr, momentum=o.momentum, nesterov=o.nesterov, foreach=True)
 
 
+def _follow(optimiser: Optimizer, share: Callable[[int], float]) -> lr_scheduler.LRScheduler:
+    """Every group's rate is its own highest one times share(step): the same curve for head and backbone."""
+    return lr_scheduler.LambdaLR(optimiser, share)
+
+
+def _half_cosine(start: float, end: float, t: float) -> float:
+    """From start (t = 0) to end (t = 1)."""
+    return end + (start - end) * (1 + math.cos(math.pi * t)) / 2
+
+
 @SCHEDULES.register("one_cycle")
 class OneCycle:
     """Up to the highest rate and down to almost nothing, stepped once per change of the weights."""
@@ -97,20 +120,25 @@ class OneCycle:
         start: float = option(1 / 25, "first rate as a share of the highest")
         end: float = option(1e-5, "last rate as a share of the highest")
 
+        def __post_init__(self) -> None:
+            for name in ("warm_up", "start", "end"):
+                value = getattr(self, name)
+                require(0 <= value <= 1, f"schedule.{name}", value, "between 0 and 1")
+
     def __init__(self, options: Options) -> None:
         self.options = options
 
     def build(self, optimiser: Optimizer, steps: int) -> lr_scheduler.LRScheduler:
         o = self.options
-        return lr_scheduler.OneCycleLR(
-            optimiser,
-            max_lr=[group["lr"] for group in optimiser.param_groups],
-            total_steps=max(steps, 1),
-            pct_start=o.warm_up,
-            div_factor=1 / o.start,
-            final_div_factor=o.start / o.end,
-            cycle_momentum=False,
-        )
+        last = max(steps - 1, 1)
+        top = o.warm_up * last
+
+        def share(step: int) -> float:
+            if step < top:
+                return _half_cosine(o.start, 1.0, step / top)
+            return _half_cosine(1.0, o.end, min((step - top) / max(last - top, 1), 1.0))
+
+        return _follow(optimiser, share)
 
 
 @SCHEDULES.register("cosine")
@@ -122,17 +150,23 @@ class Cosine:
         warm_up: float = option(0.05, "share of the steps that go up")
         end: float = option(0.0, "last rate as a share of the highest")
 
+        def __post_init__(self) -> None:
+            for name in ("warm_up", "end"):
+                value = getattr(self, name)
+                require(0 <= value <= 1, f"schedule.{name}", value, "between 0 and 1")
+
     def __init__(self, options: Options) -> None:
         self.options = options
 
     def build(self, optimiser: Optimizer, steps: int) -> lr_scheduler.LRScheduler:
         up = round(self.options.warm_up * steps)
-        highest = max(group["lr"] for group in optimiser.param_groups)
-        down = lr_scheduler.CosineAnnealingLR(optimiser, max(steps - up, 1), eta_min=self.options.end * highest)
-        if not up:
-            return down
-        rise = lr_scheduler.LinearLR(optimiser, start_factor=1 / (up + 1), total_iters=up)
-        return lr_scheduler.SequentialLR(optimiser, [rise, down], milestones=[up])
+
+        def share(step: int) -> float:
+            if step < up:
+                return (step + 1) / (up + 1)
+            return _half_cosine(1.0, self.options.end, min((step - up) / max(steps - up, 1), 1.0))
+
+        return _follow(optimiser, share)
 
 
 @SCHEDULES.register("constant")
@@ -147,4 +181,4 @@ class Constant:
         self.options = options
 
     def build(self, optimiser: Optimizer, steps: int) -> lr_scheduler.LRScheduler:
-        return lr_scheduler.ConstantLR(optimiser, factor=1.0, total_iters=0)
+        return _follow(optimiser, lambda _step: 1.0)

@@ -45,6 +45,8 @@ class StopRequest:
         if self.signal is not None:
             os._exit(128 + number)
         self.signal = number
+        if hasattr(signal, "SIGCHLD"):  # torch raises wherever we are when a worker ends with us
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def unless_stopped(batches: Iterable[T], stop: StopRequest | None) -> Iterator[T]:

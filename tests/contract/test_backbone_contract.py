@@ -79,7 +79,28 @@ def test_freezing(freeze: str, trained: float) -> None:
     assert len(norms) > 5
 
 
+def test_parts_behind_the_features_are_not_trained() -> None:
+    """ConvNeXt has a norm behind them: trained, it would never get a gradient, and several processes wait for one."""
+    config = BackboneConfig(name="test_convnext", weights="none", freeze="partial", trainable_groups=1)
+    backbone = Backbone(config).train()
+    backbone(torch.rand(2, 3, 64, 64)).final.sum().backward()
+    trained = [p for p in backbone.parameters() if p.requires_grad]
+    assert trained
+    assert all(p.grad is not None for p in trained)
+
+
+@pytest.mark.parametrize("name", ["pit_ti_224", "poolformer_s12", "cait_xxs24_224", "repvgg_a0"])
+def test_odd_families_train_fully(name: str) -> None:
+    backbone = Backbone(BackboneConfig(name=name, weights="none", freeze="full")).train()
+    backbone(torch.rand(2, 3, 224, 224)).final.sum().backward()
+    assert all(p.grad is not None for p in backbone.parameters() if p.requires_grad)
+
+
 def test_clear_errors() -> None:
+    with pytest.raises(ConfigError, match="coat_tiny gives neither a map nor tokens"):
+        _backbone("coat_tiny")
+    with pytest.raises(ConfigError, match="test_vit does not work at 65 px"):
+        _backbone("test_vit", image_size=65)
     with pytest.raises(ConfigError, match="did you mean 'efficientnet_lite0'"):
         _backbone("efficentnet_lite0")
     with pytest.raises(ConfigError, match="no stage 'stage9'"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +27,35 @@ def test_three_lines(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> 
     for answer in answers:
         assert [e.label for e in answer.labels] == [e.label for e in prediction.labels]
         assert [e.score for e in answer.labels] == pytest.approx([e.score for e in prediction.labels], abs=1e-5)
+    transparent = Image.new("RGBA", (64, 64), (10, 20, 30, 0))
+    transparent.save(tmp_path / "clear.png")
+    one, other = predictor.predict([tmp_path / "clear.png", transparent])
+    assert [e.score for e in one.labels] == pytest.approx([e.score for e in other.labels], abs=1e-6)
+    assert len(predictor.predict(io.BytesIO(path.read_bytes()))) == 1
     (broken,) = predictor.predict([b"nonsense"])
     assert broken.error is not None
+
+
+def test_a_model_is_never_judged_on_what_it_was_trained_on_by_accident(
+    photos: Path, tmp_path: Path, tiny_settings: list[str]
+) -> None:
+    run = ml.train(photos, out=tmp_path / "run", settings=[*tiny_settings, "train.epochs=1", "data.workers=0"])
+    held_out = run.results["data"]["images"]
+    assert held_out < 48
+    for path in (run.folder, run.bundle):
+        assert ml.evaluate(path)[0]["data"]["images"] == held_out
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(run.bundle, moved)
+    with pytest.raises(ml.ManylabelError, match="which images of photos this model was trained on is not known"):
+        ml.evaluate(moved)
+    other = tmp_path / "other"
+    shutil.copytree(photos, other)
+    assert ml.evaluate(moved, data=str(other))[0]["data"] == {
+        "name": "other",
+        "split": "all",
+        "images": 48,
+        "bad_images": 0,
+    }
 
 
 def test_sections_as_keywords(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:

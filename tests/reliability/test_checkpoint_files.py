@@ -16,6 +16,7 @@ import torch
 from manylabel.error import CheckpointError
 from manylabel.training import checkpoint as checkpoint_module
 from manylabel.training.checkpoint import Checkpoint, CheckpointFolder
+from manylabel.training.history import History, read_history
 
 SAVE_LOOP = """
 import sys, torch
@@ -76,6 +77,50 @@ def test_ck2_a_serialiser_that_fails_half_way(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(CheckpointError, match="No space left on device.*previous checkpoint is untouched"):
         folder.save(3, Checkpoint({"w": torch.zeros(100)}, {}))
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+FULL_DISK = """
+import resource, sys, torch
+from pathlib import Path
+from manylabel.error import CheckpointError
+from manylabel.training.checkpoint import Checkpoint, CheckpointFolder
+import signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+folder = CheckpointFolder(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    folder.save(3, Checkpoint({"w": torch.zeros(100_000)}, {}))
+except CheckpointError as error:
+    print(error)
+"""
+
+
+def test_ck2_the_system_refuses_to_write_more(tmp_path: Path) -> None:
+    _folder_with_two(tmp_path)
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    answer = subprocess.run([sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True)
+    assert "previous checkpoint is untouched" in answer.stdout, answer.stderr
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_a_damaged_best_checkpoint_is_not_used(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path)
+    folder.save_best(Checkpoint({"w": torch.ones(100)}, {"epoch": 3}))
+    assert folder.load_best().values == {"epoch": 3}
+    data = bytearray((tmp_path / "best.safetensors").read_bytes())
+    data[-1] ^= 1
+    (tmp_path / "best.safetensors").write_bytes(bytes(data))
+    with pytest.raises(CheckpointError, match="another checksum"):
+        folder.load_best()
+
+
+def test_a_history_cut_off_by_a_kill_is_mended(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"epoch": 1, "step": 5}\n{"epo')
+    history = History(path)
+    history.forget_after(1)
+    history.add({"epoch": 2, "step": 10})
+    assert [row["epoch"] for row in read_history(path)] == [1, 2]
 
 
 @pytest.mark.parametrize("damage", ["no manifest", "wrong checksum", "broken manifest", "gone", 0.1, 0.5, 0.99])

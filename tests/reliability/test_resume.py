@@ -14,7 +14,7 @@ import pytest
 from manylabel import run
 from manylabel.atomic import sha256
 from manylabel.data.dataset import Batch
-from manylabel.error import CheckpointError, ConfigError
+from manylabel.error import CheckpointError, ConfigError, DataError, ManylabelError
 from manylabel.training.loop import Trainer
 from manylabel.training.stop import Stopped
 
@@ -138,6 +138,57 @@ def test_ck6_a_signal_saves_and_ends(photos: Path, tmp_path: Path, tiny_settings
     assert process.returncode == 128 + number
     assert "everything is saved" in errors
     assert list((tmp_path / "run" / "checkpoints").glob("step-*.safetensors"))
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_ck6_a_signal_to_the_whole_group_saves_too(
+    photos: Path, tmp_path: Path, tiny_settings: list[str], attempt: int
+) -> None:
+    """As systemd or `timeout` send it: the worker processes end at the same moment."""
+    settings = [*tiny_settings, "backbone.freeze=full", "train.epochs=500", "data.workers=2", "train.cache=off"]
+    process = subprocess.Popen(
+        _command(photos, tmp_path / "run", settings, False),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "run" / "metrics.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.1 * attempt)
+    os.killpg(process.pid, signal.SIGTERM)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM, errors
+    assert "everything is saved" in errors
+
+
+def test_resume_refuses_other_data(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:
+    settings = [*tiny_settings, *LOOP, "data.workers=0"]
+    _train(photos, tmp_path / "run", settings)
+    table = photos / "labels.csv"
+    before = table.read_text()
+    changed = before.splitlines()
+    changed[5] = changed[5].split(",")[0] + "," + ("" if changed[5].split(",")[1] else "red")
+    table.write_text("\n".join(changed) + "\n")
+    with pytest.raises(CheckpointError, match="have changed since this run began"):
+        _train(photos, tmp_path / "run", settings, resume=True)
+    (photos / "images" / "new.jpg").write_bytes((photos / "images" / "photo000.jpg").read_bytes())
+    table.write_text(before + "new.jpg,red\n")
+    with pytest.raises(DataError, match="1 images were added since this run began"):
+        _train(photos, tmp_path / "run", settings, resume=True)
+
+
+def test_a_failed_overwrite_loses_nothing(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:
+    settings = [*tiny_settings, *LOOP, "data.workers=0"]
+    _train(photos, tmp_path / "run", settings)
+    before = {p.name: sha256(p) for p in (tmp_path / "run").rglob("*") if p.is_file()}
+    for data, extra in ((tmp_path / "phot0s", []), (photos, ["backbone.name=efficentnet"])):
+        with pytest.raises(ManylabelError):
+            run.train(str(data), out=tmp_path / "run", settings=[*settings, *extra], overwrite=True)
+        assert {p.name: sha256(p) for p in (tmp_path / "run").rglob("*") if p.is_file()} == before
+    run.train(str(photos), out=tmp_path / "run", settings=[*settings, "train.seed=1"], overwrite=True)
+    assert sha256(tmp_path / "run" / "bundle" / "weights.safetensors") != before["weights.safetensors"]
 
 
 def test_resume_refuses_other_settings_and_missing_runs(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:

@@ -46,7 +46,7 @@ def test_wrong_settings_are_answered(setting: str, message: str) -> None:
         ("head.droput=0.1", "did you mean 'dropout'"),
         ("loss.name=alsl", "did you mean 'asl'"),
         ("optimiser.name=adamv", "did you mean 'adam"),
-        ("train.batch_size=0", "train.batch_size must be at least 1"),
+        ("train.batch_size=0", "train.batch_size must be 1 or more"),
         ("train.ema=1.5", "train.ema"),
     ],
 )
@@ -88,6 +88,39 @@ def test_recipe_errors(tmp_path: Path) -> None:
     broken.write_text("- 1")
     with pytest.raises(ConfigError, match="must hold settings"):
         make_config(str(broken))
+
+
+def test_a_backbone_by_name_keeps_the_recipes_other_settings() -> None:
+    config = make_config("fine-tune", backbone={"name": "efficientnet_lite2"})
+    assert (config.backbone.name, config.backbone.freeze) == ("efficientnet_lite2", "full")
+
+
+def test_a_part_by_name_and_its_options_come_together(tmp_path: Path) -> None:
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text("schedule: cosine\n")
+    assert make_config(str(recipe), schedule={"warm_up": 0.1}).schedule == Part("cosine", {"warm_up": 0.1})
+    for order in (["loss.name=bce", "loss.label_smoothing=0.1"], ["loss.label_smoothing=0.1", "loss.name=bce"]):
+        assert make_config("fine-tune", order).loss == Part("bce", {"label_smoothing": 0.1})
+
+
+@pytest.mark.parametrize("delimiter", ["|", ",", " ", "; "])
+def test_a_delimiter_is_text_and_not_yaml(delimiter: str) -> None:
+    assert make_config(settings=[f"data.delimiter={delimiter}"]).data.delimiter == delimiter
+    assert make_config(settings=["data.delimiter=none"]).data.delimiter is None
+    assert make_config(settings=["backbone.weights=none"]).backbone.weights == "none"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "train.seed=-1", "head.dropout=2", "optimiser.betas=[0.9]", "optimiser.lr=-1", "schedule.warm_up=3",
+        "backbone.image_size=-5", "augment.randaugment=99", "augment.erasing=2", "augment.random_crop=5",
+        "augment.mixup=-1", "augment.colour=-3", "data.max_bad_share=7", "data.scenes.train=0", "loss.label_smoothing=2",
+    ],
+)  # fmt: skip
+def test_values_that_cannot_be_are_refused_by_name(setting: str) -> None:
+    with pytest.raises(ConfigError, match=f"{setting.partition('=')[0]} must be"):
+        resolve(make_config(settings=[setting]))
 
 
 def test_another_head_drops_the_old_heads_options(tmp_path: Path) -> None:

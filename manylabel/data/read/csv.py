@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import numpy as np
@@ -25,7 +26,8 @@ SPLIT_COLUMNS = ("split", "subset")
 UNKNOWN_COLUMNS = ("unknown_labels",)
 DELIMITERS = ("|", ";", ",", "\t")
 WIDE_CELLS = {"1": PRESENT, "1.0": PRESENT, "0": ABSENT, "0.0": ABSENT, "": UNKNOWN, "-1": UNKNOWN, "?": UNKNOWN}
-MARKUP = re.compile(r"<[a-zA-Z/!]|[\x00-\x08\x0b-\x1f]")
+MARKUP = re.compile(r"<[a-zA-Z/!]|[\x00-\x1f]")
+LONGEST_PATH = 4000
 MOST_NAMED = 10  # how many bad rows an error lists
 
 
@@ -54,24 +56,27 @@ def read_csv(path: Path, config: DataConfig) -> Table:
         raise DataError(
             f"{path} has no column with the image files (row 1 has: {', '.join(sheet.header)}); call it 'file_name'"
         )
-    sheet, notes = _merge_or_refuse_duplicates(sheet, file_column, config)
+    notes: list[str] = []
+    _refuse_duplicates(sheet, file_column, config)
+    root, sheet = _image_folder(sheet, file_column, config, notes)
     keys = [row[file_column].strip() for row in sheet.rows]
-    root = _image_folder(sheet, keys, config, notes)
     label_column = sheet.column(LABEL_COLUMNS)
     if label_column is not None:
         labels, matrix = _delimited(sheet, label_column, config, notes)
     else:
         labels, matrix = _wide(sheet, config)
         notes.append(f"wide label columns: {len(labels)} labels, blank cells are unknown")
-    return Table(
+    table = Table(
         name=path.parent.name or path.stem,
         source=FileSource(root),
         keys=np.array(keys, dtype=str),
         labels=labels,
         matrix=matrix,
         split=_splits(sheet),
-        notes=tuple(notes),
     )
+    if len(set(keys)) < len(keys):
+        table = _merged(sheet, table, notes)
+    return replace(table, notes=tuple(notes))
 
 
 # --- the file ---------------------------------------------------------------------------------------------------
@@ -89,7 +94,7 @@ def _read_sheet(path: Path) -> Sheet:
         raise DataError(f"{path} is empty; it needs a header row such as 'file_name,labels' and one row per image")
     first = text.lstrip("\r\n").split("\n", 1)[0]
     separator = max((",", "\t", ";"), key=first.count)
-    reader = csv.reader(io.StringIO(text), delimiter=separator)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     header: list[str] = []
     rows, lines = [], []
     try:
@@ -103,11 +108,15 @@ def _read_sheet(path: Path) -> Sheet:
                     f"{path}, row {reader.line_num}: {len(cells)} cells where the header has {len(header)}; "
                     "put cells that contain the separator in double quotes"
                 )
+            elif any("\n" in cell or "\r" in cell for cell in cells):
+                raise DataError(
+                    f"{path}, row {reader.line_num}: a cell runs over several lines; is a quote not closed?"
+                )
             else:
                 rows.append(cells)
                 lines.append(reader.line_num)
     except csv.Error as error:
-        raise DataError(f"{path}, row {reader.line_num}: {error}") from error
+        raise DataError(f"{path}, row {reader.line_num}: {error}; is a quote not closed?") from error
     if not rows:
         raise DataError(f"{path} has a header but no rows; add one row per image")
     return Sheet(path, header, rows, lines)
@@ -118,73 +127,95 @@ def _checked_header(path: Path, cells: list[str]) -> list[str]:
     for name, count in Counter(cell.lower() for cell in header).items():
         if count > 1:
             raise DataError(f"{path}, row 1: {count} columns are called {name!r}; rename or delete one")
+    for kind in (FILE_COLUMNS, LABEL_COLUMNS, SPLIT_COLUMNS):
+        same = [cell for cell in header if cell.lower() in kind]
+        if len(same) > 1:
+            raise DataError(f"{path}, row 1: columns {' and '.join(map(repr, same))} mean the same; keep one of them")
     if "" in header:
         raise DataError(f"{path}, row 1: column {header.index('') + 1} has no name")
     return header
 
 
-def _merge_or_refuse_duplicates(sheet: Sheet, column: int, config: DataConfig) -> tuple[Sheet, list[str]]:
+def _refuse_duplicates(sheet: Sheet, column: int, config: DataConfig) -> None:
+    """A second row for an image is an error, unless rows are to be merged."""
     first: dict[str, int] = {}
     twice: list[tuple[int, int]] = []
     for i, row in enumerate(sheet.rows):
         key = row[column].strip()
         if not key:
             raise DataError(f"{sheet.at(i)}: the image file is blank; fill it in or delete the row")
-        if key in first:
+        if first.setdefault(key, i) != i:
             twice.append((first[key], i))
-        else:
-            first[key] = i
-    if not twice:
-        return sheet, []
-    label_column = sheet.column(LABEL_COLUMNS)
-    if config.duplicates == "error" or label_column is None:
+    if twice and config.duplicates == "error":
         a, b = twice[0]
         raise DataError(
             f"{sheet.at(b)}: {sheet.rows[b][column].strip()!r} already stands in row {sheet.lines[a]}"
             f"{_and_more(len(twice) - 1)}; delete one, or join their labels with --set data.duplicates=merge"
         )
-    delimiter = config.delimiter or "|"
-    for a, b in twice:
-        cells = (sheet.rows[a][label_column], sheet.rows[b][label_column])
-        sheet.rows[a][label_column] = delimiter.join(cell for cell in cells if cell.strip())
-    keep = sorted(first.values())
-    merged = Sheet(sheet.path, sheet.header, [sheet.rows[i] for i in keep], [sheet.lines[i] for i in keep])
-    return merged, [f"{len(twice)} repeated rows were merged: an image has every label that any of its rows gives"]
+
+
+def _merged(sheet: Sheet, table: Table, notes: list[str]) -> Table:
+    """One row per image: what any of its rows says is present is, then what any says is absent, else unknown."""
+    keys, first, group = np.unique(table.keys, return_index=True, return_inverse=True)
+    matrix = np.full((len(keys), len(table.labels)), UNKNOWN, np.int8)
+    np.maximum.at(matrix, group, table.matrix)  # PRESENT > ABSENT > UNKNOWN
+    if table.split is not None:
+        for i in np.flatnonzero(table.split != table.split[first][group]).tolist():
+            raise DataError(
+                f"{sheet.at(i)}: {str(table.keys[i])!r} is in another split than in row {sheet.lines[first[group[i]]]}"
+            )
+    notes.append(
+        f"{len(table) - len(keys)} repeated rows were merged: an image has every label that any of its rows gives"
+    )
+    order = np.argsort(first)
+    merged = replace(table, keys=keys, matrix=matrix, split=None if table.split is None else table.split[first])
+    return merged.subset(order)
 
 
 # --- the images -------------------------------------------------------------------------------------------------
 
 
-def _image_folder(sheet: Sheet, keys: list[str], config: DataConfig, notes: list[str]) -> Path:
-    """The folder that file names are relative to: given, or the label file's own, or one directly inside it."""
+def _image_folder(sheet: Sheet, column: int, config: DataConfig, notes: list[str]) -> tuple[Path, Sheet]:
+    """The folder that file names are relative to (given, the label file's own, or one directly inside it), and the
+    rows whose images are there."""
     home = sheet.path.parent
+    keys = [row[column].strip() for row in sheet.rows]
     for i, key in enumerate(keys):
         if config.images is None and _escapes(key):
             raise DataError(
                 f"{sheet.at(i)}: {key!r} leads out of the data folder; use names relative to {home}, "
                 "or give the folder of the images with --set data.images=FOLDER"
             )
-    if config.images is not None:
-        root = Path(config.images)
-        if not root.is_dir():
-            raise DataError(f"data.images: {root} is not a folder")
-    else:
-        inside = sorted(path for path in home.iterdir() if path.is_dir())
-        probe = keys[:50]
-        counted = {folder: sum((folder / key).exists() for key in probe) for folder in [home, *inside]}
-        root = max(counted, key=lambda folder: counted[folder])
+        if len(key) > LONGEST_PATH or "\0" in key:
+            raise DataError(f"{sheet.at(i)}: {key[:40]!r}… is no file name")
+    root = Path(config.images) if config.images is not None else _fullest(home, keys[:50])
+    if not root.is_dir():
+        raise DataError(f"data.images: {root} is not a folder")
     if root != home:
         notes.append(f"images are in {root.name}/")
+    missing = [i for i, key in enumerate(keys) if not os.path.isfile(root / key)]
+    if not missing:
+        return root, sheet
     if config.missing == "error":
-        missing = [i for i, key in enumerate(keys) if not (root / key).is_file()]
-        if missing:
-            named = "\n".join(f"  {sheet.at(i)}: {_missing(root, keys[i])}" for i in missing[:MOST_NAMED])
-            raise DataError(
-                f"{len(missing)} of {len(keys)} image files are missing in {root}:\n{named}"
-                f"{_and_more(len(missing) - MOST_NAMED)}\nMend the rows, say where the images are with "
-                "--set data.images=FOLDER, or go on without them with --set data.missing=drop"
-            )
-    return root
+        named = "\n".join(f"  {sheet.at(i)}: {_missing(root, keys[i])}" for i in missing[:MOST_NAMED])
+        raise DataError(
+            f"{len(missing)} of {len(keys)} image files are missing in {root}:\n{named}"
+            f"{_and_more(len(missing) - MOST_NAMED)}\nMend the rows, say where the images are with "
+            "--set data.images=FOLDER, or go on without them with --set data.missing=drop"
+        )
+    notes.append(
+        f"{len(missing)} rows were left out because their image files are not there, first {keys[missing[0]]!r}"
+    )
+    there = sorted(set(range(len(keys))) - set(missing))
+    if not there:
+        raise DataError(f"none of the {len(keys)} image files is in {root}; say where with --set data.images=FOLDER")
+    return root, Sheet(sheet.path, sheet.header, [sheet.rows[i] for i in there], [sheet.lines[i] for i in there])
+
+
+def _fullest(home: Path, keys: list[str]) -> Path:
+    """The label file's folder or one directly inside it: the one that has most of these files."""
+    folders = [home, *sorted(path for path in home.iterdir() if path.is_dir())]
+    return max(folders, key=lambda folder: sum(os.path.exists(folder / key) for key in keys))
 
 
 def _missing(root: Path, key: str) -> str:
@@ -233,9 +264,10 @@ def _delimited(sheet: Sheet, column: int, config: DataConfig, notes: list[str]) 
     lists = [_names(cell, delimiter) for cell in cells]
     if config.delimiter is None and delimiter:
         _refuse_mixed_delimiters(sheet, cells, delimiter, lists)
+    hidden = [_names(row[unknown_column], delimiter) if unknown_column is not None else [] for row in sheet.rows]
     for i, names in enumerate(lists):
         _check_names(sheet, i, names, config)
-    hidden = [_names(row[unknown_column], delimiter) if unknown_column is not None else [] for row in sheet.rows]
+        _check_names(sheet, i, hidden[i], config)
     spelled = {name for names in (*lists, *hidden) for name in names}
     if not spelled:
         raise DataError(
@@ -259,8 +291,7 @@ def _names(cell: str, delimiter: str | None) -> list[str]:
 def _check_names(sheet: Sheet, row: int, names: list[str], config: DataConfig) -> None:
     if len(set(map(label_key, names))) != len(names):
         name = next(name for name, count in Counter(map(label_key, names)).items() if count > 1)
-        if config.duplicates == "error":
-            raise DataError(f"{sheet.at(row)}: label {name!r} stands twice; delete one")
+        raise DataError(f"{sheet.at(row)}: label {name!r} stands twice; delete one")
     if not config.allow_markup:
         for name in names:
             if MARKUP.search(name):

@@ -120,13 +120,21 @@ def test_bad_images_are_listed_once_and_limited(tmp_path: Path) -> None:
     assert "c.jpg" in (tmp_path / "bad_images.csv").read_text()
 
 
+def test_a_resumed_run_takes_up_its_list_of_bad_images(tmp_path: Path) -> None:
+    out = tmp_path / "bad_images.csv"
+    BadImages(100, 0.5, out).add([("a.jpg", "empty"), ("=b.jpg", "cut, in half")])
+    again = BadImages(100, 0.5, out)
+    again.recall()
+    again.add([("c.jpg", "empty"), ("=b.jpg", "again")])
+    assert again.reasons == {"a.jpg": "empty", "=b.jpg": "cut, in half", "c.jpg": "empty"}
+
+
 def test_missing_files_can_be_dropped(photos: Path) -> None:
     (photos / "images" / "photo001.jpg").unlink()
     config = DataConfig(path=str(photos))
     with pytest.raises(DataError, match="row 3: 'photo001.jpg' is not there"):
         read_table(config)
     table = read_table(replace(config, missing="drop"))
-    feed = PixelFeed(table, EpochBatches(np.arange(4), 4, shuffle=False), PREPROCESS, workers=0)
-    (batch,) = feed.batches()
-    assert batch.rows.tolist() == [0, 2, 3]
-    assert batch.bad[0][0] == "photo001.jpg"
+    assert table.keys[:3].tolist() == ["photo000.jpg", "photo002.jpg", "photo003.jpg"]
+    assert len(table) == len(table.matrix) == 47
+    assert any("1 rows were left out" in note for note in table.notes)

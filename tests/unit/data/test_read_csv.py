@@ -63,6 +63,16 @@ def test_duplicates_can_be_merged(make_csv: Make) -> None:
     assert table.matrix.tolist() == [[1, 1], [0, 1], [1, 0]]  # type: ignore[attr-defined]
 
 
+def test_merging_keeps_every_kind_of_answer(make_csv: Make) -> None:
+    semicolons = _read(make_csv("file_name,labels\na.jpg,x;y\na.jpg,z;x\nb.jpg,x\n"), duplicates="merge")
+    assert semicolons.labels.names == ("x", "y", "z")  # type: ignore[attr-defined]
+    assert semicolons.matrix.tolist() == [[1, 1, 1], [1, 0, 0]]  # type: ignore[attr-defined]
+    wide = _read(make_csv("file_name,x,y,z\na.jpg,1,0,\na.jpg,0,,\nb.jpg,,,1\n"), duplicates="merge")
+    assert wide.matrix.tolist() == [[1, 0, -1], [-1, -1, 1]]  # type: ignore[attr-defined]
+    with pytest.raises(DataError, match="row 3: 'a.jpg' is in another split than in row 2"):
+        _read(make_csv("file_name,labels,split\na.jpg,x,train\na.jpg,y,val\n"), duplicates="merge")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -84,6 +94,11 @@ def test_duplicates_can_be_merged(make_csv: Make) -> None:
         ("file_name,cat,age\na.jpg,1,37\n", "row 2, column 'age': '37'"),
         ("file_name,labels\na.jpg,x|y\nb.jpg,x|y\nc.jpg,x;y\n", "row 4.*separates labels by ';'"),
         ("file_name,labels\n,x\n", "row 2: the image file is blank"),
+        ('file_name,labels\na.jpg,"x\nb.jpg,y\nc.jpg,z\n', "is a quote not closed"),
+        ('file_name,labels\na.jpg,"x\nb.jpg,y"\nc.jpg,z\n', "row 3: a cell runs over several lines"),
+        ("file_name,labels,unknown_labels\na.jpg,x,<script>\n", "row 2: label '<script>'"),
+        ("file_name,labels,tags\na.jpg,x,y\n", "columns 'labels' and 'tags' mean the same"),
+        ("file_name,labels\n" + "n" * 5000 + ".jpg,x\n", "row 2.*is no file name"),
         ("file_name,labels,unknown_labels\na.jpg,x|y,x\n", "row 2: label 'x' is given as present and as unknown"),
     ],
 )
