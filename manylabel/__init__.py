@@ -10,13 +10,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from manylabel.version import VERSION
+
 if TYPE_CHECKING:
     from manylabel.bundle import Bundle, load_bundle
     from manylabel.error import ManylabelError
     from manylabel.predict import Prediction, Predictor
     from manylabel.run import RunResult, evaluate, train
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOME = {
     "Bundle": "bundle",

@@ -17,7 +17,6 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 
-import manylabel
 from manylabel import console
 from manylabel.allocator import keep_memory
 from manylabel.atomic import write_json, write_text
@@ -46,6 +45,7 @@ from manylabel.training.loop import Progress, Trainer
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 from manylabel.training.scoring import make_accelerator
 from manylabel.training.stop import StopRequest
+from manylabel.version import VERSION
 
 TRACKERS = ("tensorboard", "mlflow", "wandb")
 
@@ -224,7 +224,7 @@ class _Run:
         if self.new_split:
             write_split(self.folder, self.new_split)
         facts = {
-            "manylabel": manylabel.__version__,
+            "manylabel": VERSION,
             "python": platform.python_version(),
             "torch": torch.__version__,
             "threads": torch.get_num_threads(),

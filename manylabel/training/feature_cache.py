@@ -23,7 +23,6 @@ import numpy as np
 import PIL
 import torch
 
-import manylabel
 from manylabel.atomic import sweep, write_json
 from manylabel.data.dataset import ImageDataset, pixel_loader
 from manylabel.data.sampler import EpochBatches
@@ -34,6 +33,7 @@ from manylabel.features import Features
 from manylabel.model import Model
 from manylabel.preprocess import Preprocess
 from manylabel.training.stop import Stopped, StopRequest, unless_stopped
+from manylabel.version import VERSION
 
 FORMAT = 2
 BATCH = 16  # fastest on a CPU; the same batches on every run give the same bits
@@ -95,7 +95,7 @@ def cache_key(model: Model, table: Table, preprocess: Preprocess, dtype: str) ->
         "stages": list(model.backbone.stages),
         "pooled": model.pooled,
         "dtype": dtype,
-        "code": [manylabel.__version__, PIL.__version__],  # who decodes and draws
+        "code": [VERSION, PIL.__version__],  # who decodes and draws
     }
     digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode())
     for key in table.keys:
