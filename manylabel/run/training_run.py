@@ -280,8 +280,6 @@ class _Run:
         score = f"mAP {p.mean_ap:.2f}  " if p.mean_ap is not None else ""
         text = f"epoch {min(p.epoch + 1, p.epochs)}/{p.epochs}  loss {p.loss:.4f}  {score}rate {p.rate:.1e}"
         self._bar(p.epoch * p.batches + p.batch, text)
-        if p.batch == 0 and p.epoch:
-            console.say(f"epoch {p.epoch}/{p.epochs}  {score}")
 
     def _finish(
         self, model: Model, judged: Table, scores: np.ndarray, history: list[dict[str, Any]], bad: int

@@ -259,6 +259,9 @@ class Trainer:
         if self.accelerator.is_main_process:
             self.history.add(row)
             self.save()
+        judged = "–" if self.mean_ap is None else f"{self.mean_ap:.2f}"
+        epochs = f"{row['epoch']}/{self.config.train.epochs}"
+        self.say(f"epoch {epochs}  loss {row['loss']:.4f}  mAP {judged}  {row['seconds']:.1f} s")
         self.accelerator.log({k: v for k, v in row.items() if v is not None and k != "step"}, step=p.step)
         self._tell()
 
