@@ -34,6 +34,10 @@ _HOME = {
 __all__ = ["Bundle", "ManylabelError", "Prediction", "Predictor", "RunResult", "evaluate", "load_bundle", "train"]
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
 def __getattr__(name: str) -> Any:
     """Import the public names when they are first used, so that `manylabel --help` does not wait for torch."""
     if name not in _HOME:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 TEMPORARY = ".partial"
+UMASK = os.umask(0)  # it can only be read by setting it
+os.umask(UMASK)
 
 
 @contextmanager
@@ -23,6 +25,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         with open(temporary, "rb") as written:
             os.fsync(written.fileno())
+        os.chmod(temporary, 0o666 & ~UMASK)  # some writers make files that only their owner can read
         os.replace(temporary, path)
         _sync_folder(path.parent)
     finally:

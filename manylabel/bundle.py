@@ -116,8 +116,8 @@ def model_card(bundle: Bundle, results: dict[str, Any]) -> str:
     """A page for people: what the model does, how good it is, what to mind."""
     data, config = results["data"], bundle.config
     scored = sorted((row for row in results["labels"] if row["ap"] is not None), key=lambda row: row["ap"])
-    weakest = ", ".join(f"{_inline(row['name'])} ({row['ap']:.1f})" for row in scored[:5])
-    strongest = ", ".join(f"{_inline(row['name'])} ({row['ap']:.1f})" for row in scored[::-1][:5])
+    weakest = ", ".join(_strength(row) for row in scored[:5])
+    strongest = ", ".join(_strength(row) for row in scored[::-1][:5])
     names = ", ".join(_inline(name) for name in bundle.labels.names[:200])
     figures = "\n".join(f"| {name} | {_figure(results[name])} |" for name in ("mAP", "mAP_interpolated", "CF1", "OF1"))
     notes = "\n".join(f"- {note}" for note in results["notes"]) or "- none"
@@ -146,6 +146,10 @@ Weakest labels (AP): {weakest}. Strongest: {strongest}.
 ## Labels
 {names}{" …" if len(bundle.labels) > 200 else ""}
 """
+
+
+def _strength(row: dict[str, Any]) -> str:
+    return f"{_inline(row['name'])} ({row['ap']:.1f}, {row['support']} images)"
 
 
 def _figure(value: float | None) -> str:

@@ -100,6 +100,8 @@ def train(
     manylabel train --resume --out runs/mine
     """
     chosen = [name for name, flag in (("frozen", frozen), ("partial", partial), ("full", full)) if flag]
+    if resume and overwrite:
+        raise ManylabelError("--resume and --overwrite exclude each other; choose one")
     if len(chosen) > 1:
         raise ManylabelError(f"--{' and --'.join(chosen)} exclude each other; choose one")
     if data is None and recipe is None and not resume:
@@ -163,7 +165,7 @@ def predict(
     as_json: Annotated[bool, typer.Option("--json", help="all labels as JSON on standard output")] = False,
     top: Annotated[int | None, typer.Option(help="at most so many labels per image", min=1)] = None,
 ) -> None:
-    """Say what is in images.
+    """Say what is in images: the labels whose score reaches their own threshold (--json: all labels).
 
     \b
     manylabel predict runs/mine holiday.jpg photos/
@@ -175,14 +177,17 @@ def predict(
 
     found = find_images(images)
     predictor = Predictor.load(bundle)
-    with console.counting("predicting", len(found)) as advance:
-        predictions = list(predictor.stream(found, advance))
     if as_json:
+        with console.counting("predicting", len(found)) as advance:
+            predictions = list(predictor.stream(found, advance))
         typer.echo(json.dumps([p.plain(top) for p in predictions], indent=1, ensure_ascii=False))
+        failed = [p.error for p in predictions]
     else:
-        for prediction in predictions:
+        failed = []
+        for prediction in predictor.stream(found):  # each batch's lines as soon as they are known
             typer.echo(prediction_line(prediction, top))
-    if all(p.error for p in predictions):
+            failed.append(prediction.error)
+    if all(failed):
         raise typer.Exit(1)
 
 
@@ -236,6 +241,15 @@ def heads() -> None:
 
 
 @app.command()
+def losses() -> None:
+    """List the losses with their options."""
+    from manylabel.loss import LOSSES
+    from manylabel.printing import print_registry
+
+    print_registry(LOSSES)
+
+
+@app.command()
 def backbones(
     pattern: Annotated[str, typer.Argument(help="e.g. 'vit*'; default: those with weights by pip")] = "",
 ) -> None:
@@ -249,7 +263,7 @@ def backbones(
         return
     import timm
 
-    found = timm.list_models(pattern)
+    found = timm.list_models(pattern if "*" in pattern else f"*{pattern}*")
     if not found:
         raise ManylabelError(f"no timm model matches {pattern!r}{closest(pattern, timm.list_models())}")
     typer.echo("\n".join(found))
@@ -306,8 +320,11 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except ManylabelError as error:
-        console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
-        sys.exit(getattr(error, "exit_code", 2))
+        asked = getattr(error, "exit_code", None)  # a stop that somebody asked for is no error
+        console.print(
+            f"{'' if asked else 'error: '}{error}", style="yellow" if asked else "red", markup=False, soft_wrap=True
+        )
+        sys.exit(asked or 2)
     except BrokenPipeError:  # the reader of our output went away
         os._exit(141)
     except OSError as error:

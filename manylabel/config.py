@@ -66,6 +66,7 @@ class DataConfig:
     delimiter: str | None = option(None, "what separates labels in one cell; none = detected, and said")
     images: str | None = option(None, "folder of the images; none = beside the label file, or one folder inside it")
     missing: Literal["error", "drop"] = option("error", "what an image file that is not there does")
+    blank: Literal["unknown", "absent"] = option("unknown", "what a blank cell of a wide table means")
     duplicates: Literal["error", "merge"] = option("error", "what a second row for the same image does")
     ignore_columns: tuple[str, ...] = option((), "columns that are neither labels nor anything else we need")
     allow_markup: bool = option(False, "accept label names that look like HTML or hold control characters")
@@ -197,7 +198,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
             return None
         return _convert(next(a for a in arguments if a is not type(None)), value, where)
     if origin is tuple:
-        items = value if isinstance(value, (list, tuple)) else [value]
+        items = value.split(",") if isinstance(value, str) else value if isinstance(value, (list, tuple)) else [value]
+        items = [item.strip() if isinstance(item, str) else item for item in items]
         return tuple(_convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(items))
     if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)

@@ -31,7 +31,7 @@ def _bar(*extra: TextColumn) -> Progress:
         *extra,
         TimeRemainingColumn(),
         console=console,
-        disable=QUIET,
+        disable=QUIET or not console.is_terminal,
         transient=True,
     )
 

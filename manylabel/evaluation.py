@@ -33,6 +33,7 @@ CURVE_POINTS = 100
 MOST_COOCCURRING = 40
 MISTAKES = 24
 THUMBNAIL = 144
+FEW = 5  # positives below which a figure is mostly chance
 
 DEFINITIONS = {
     "mAP": "mean over labels of average precision, not interpolated: the mean of the precision at each positive",
@@ -67,6 +68,14 @@ def judge(
     notes = []
     if scored < len(labels):
         notes.append(f"{len(labels) - scored} of {len(labels)} labels have no positive here and are not scored")
+    few = int(((support(matrix) > 0) & (support(matrix) < FEW)).sum())
+    if few:
+        notes.append(f"{few} labels have fewer than {FEW} positives here: their figures, and so the means, are rough")
+    one_sided = int(((matrix == ABSENT).sum(axis=0) == 0)[support(matrix) > 0].sum())
+    if one_sided:
+        notes.append(
+            f"{one_sided} labels are absent from no image here: an average precision of 100 says nothing of them"
+        )
     if fitted_here:
         notes.append(
             "the stored thresholds were fitted on these images; precision and recall at thresholds are cross-fitted "

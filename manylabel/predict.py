@@ -15,7 +15,7 @@ from torch import Tensor
 
 from manylabel.allocator import keep_memory
 from manylabel.bundle import Bundle, load_bundle
-from manylabel.data.decode import decode, to_rgb
+from manylabel.data.decode import decode, upright_rgb
 from manylabel.data.transform import evaluation_transform, needed_side
 from manylabel.error import DataError, DecodeError
 
@@ -100,7 +100,7 @@ class Predictor:
             if isinstance(image, np.ndarray):
                 image = Image.fromarray(image)
             if isinstance(image, Image.Image):
-                return name, self.transform(to_rgb(image))  # the same white behind transparency as for a file
+                return name, self.transform(upright_rgb(image))  # as for a file: turned, white behind transparency
             return name, self.transform(decode(image, at_least=self.at_least))
         except (DecodeError, TypeError, ValueError, OSError) as error:
             return name, str(error)

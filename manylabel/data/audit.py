@@ -16,7 +16,7 @@ import numpy as np
 from manylabel.data.source import ImageSource
 from manylabel.data.table import Table
 from manylabel.error import DecodeError
-from manylabel.labels import PRESENT, UNKNOWN, support
+from manylabel.labels import ABSENT, PRESENT, UNKNOWN, support
 
 TOO_RARE_TO_SPLIT = 2
 TOO_RARE_TO_JUDGE = 10
@@ -100,9 +100,17 @@ def _judge(
         problems.append("one image cannot be split into a part to learn from and a part to judge on")
     share = len(unreadable) / len(table)
     if share > max_bad_share:
-        problems.append(f"{len(unreadable)} images ({share:.1%}) cannot be read, over the limit of {max_bad_share:.1%}")
+        problems.append(
+            f"{len(unreadable)} images ({share:.1%}) cannot be read, over the limit of {max_bad_share:.1%} "
+            "(--set data.max_bad_share=…)"
+        )
     elif unreadable:
         warnings.append(f"{len(unreadable)} images cannot be read and will be left out")
+    one_sided = int(((table.matrix == ABSENT).sum(axis=0) == 0).sum())
+    if one_sided == len(table.labels):
+        problems.append("no label is absent anywhere; if blank cells mean absent: --set data.blank=absent")
+    elif one_sided:
+        warnings.append(f"{one_sided} labels are absent from no image: a model can only say yes to them")
     if rare:
         warnings.append(
             f"{len(rare)} labels have fewer than {TOO_RARE_TO_SPLIT} images: they cannot be learnt and judged"

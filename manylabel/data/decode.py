@@ -92,7 +92,7 @@ def decode(source: Source, *, at_least: int | None = None, max_megapixels: float
     With `at_least`, a JPEG may come 2, 4 or 8 times smaller, but its short side is never made smaller than that.
     """
     with _opened(source, max_megapixels) as image:
-        turn = TURNS.get(_orientation(image))
+        turn = TURNS.get(_orientation(image))  # before loading, which may lose it
         if image.format == "JPEG":
             _refuse_many_scans(image)
             if at_least:
@@ -253,7 +253,7 @@ def _check_png(image: ImageFile.ImageFile) -> None:
     file.seek(position)
 
 
-def _orientation(image: ImageFile.ImageFile) -> int:
+def _orientation(image: Image.Image) -> int:
     """1 to 8 from EXIF or XMP; 1 when it is missing or damaged."""
     if image.format == "TIFF":  # Pillow turns these itself
         return 1
@@ -263,6 +263,13 @@ def _orientation(image: ImageFile.ImageFile) -> int:
     except Exception:  # EXIF is a small file of its own and can be damaged in as many ways; the pixels are what counts
         return 1
     return value if isinstance(value, int) and value in TURNS else 1
+
+
+def upright_rgb(image: Image.Image) -> Image.Image:
+    """An image that somebody else opened, as decode() would have given it."""
+    turn = TURNS.get(_orientation(image))
+    rgb = to_rgb(image)
+    return rgb if turn is None else rgb.transpose(turn)
 
 
 def to_rgb(image: Image.Image) -> Image.Image:

@@ -17,14 +17,18 @@ DEFAULT = 0.5  # when there is nothing to learn from
 def fit_thresholds(scores: np.ndarray, targets: np.ndarray, min_positives: int = 5) -> np.ndarray:
     """The threshold of each label with the highest F1 (of several, the highest), midway to the next lower score. [L]
 
-    A label with fewer than `min_positives` known positives, without a known negative, or whose positives all score 0,
-    takes the one threshold with the highest F1 over all labels' entries together; 0.5 when that has no answer either.
+    A label with fewer than `min_positives` known positives gets as many yeses as it has positives: too few to fit F1 to,
+    but enough to know how often it comes. A label without a known positive or negative, or whose threshold would be 0,
+    takes the one with the highest F1 over all labels' entries together; 0.5 when that has no answer either.
     """
 
     def fit(label_scores: np.ndarray, positive: np.ndarray) -> float:
         positives = np.count_nonzero(positive)
-        if positives < max(1, min_positives) or positives == positive.size:
+        if positives == 0 or positives == positive.size:
             return np.nan
+        if positives < min_positives:
+            cut = np.partition(label_scores, -positives)[-positives]
+            return _midway(float(cut), float(label_scores[label_scores < cut].max(initial=0))) if cut > 0 else np.nan
         cuts = positive_cuts(label_scores, positive)
         cut = _best_cut(cuts.score, cuts.hits, cuts.predicted)
         return np.nan if cut is None else _midway(float(cut), float(label_scores[label_scores < cut].max(initial=0)))

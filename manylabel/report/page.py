@@ -57,7 +57,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise DataError(f"there is no {path}; evaluate a model first, that writes it") from error
+        raise DataError(
+            f"there is no {path}; a finished run has one (go on with: manylabel train --resume --out FOLDER)"
+        ) from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end

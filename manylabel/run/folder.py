@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,33 +14,46 @@ from typing import Any
 import numpy as np
 
 from manylabel.atomic import write_json, write_text
-from manylabel.config import Config, load_yaml, parse, plain
+from manylabel.config import Config, load_recipe, load_yaml, make_config, merge, parse, plain
 from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
 from manylabel.data.table import Table
 from manylabel.error import CheckpointError, ConfigError
 from manylabel.report import write_report
 
 
-def open_folder(folder: Path, config: Config | None, resume: bool, overwrite: bool) -> Config:
-    """Make or reopen the run's folder; never write over another run unasked."""
-    stored = folder / "config.yaml"
+def check_folder(folder: Path, config: Config, overwrite: bool) -> None:
+    """Never write over another run unasked, nor among the images."""
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; choose another --out")
-    if resume:
-        if not stored.is_file():
-            raise CheckpointError(f"there is no run to resume in {folder} (no config.yaml)")
-        old = parse(Config, load_yaml(stored))
-        if config is not None and config != old:
-            changed = ", ".join(_differences(plain(old), plain(config)))
-            raise ConfigError(f"{folder} was started with other settings ({changed}); resume it without them")
-        return old
-    if config is None:
-        raise ConfigError("nothing to train: name the data")
-    if stored.exists() and not overwrite:
+    data = Path(config.data.path)
+    if config.data.path != "scenes" and folder.resolve() in (data.resolve(), data.resolve().parent):
+        raise ConfigError(f"{folder} is the folder of the data; choose another --out")
+    if (folder / "config.yaml").exists() and not overwrite:
         raise ConfigError(
             f"{folder} already holds a run; --resume goes on with it, --overwrite replaces it, or choose another --out"
         )
-    return config
+
+
+def reopen_folder(folder: Path, recipe: str | None, settings: list[str], given: dict[str, Any]) -> Config:
+    """The config of the run in this folder; settings that are given again must be the same."""
+    stored = folder / "config.yaml"
+    if not stored.is_file():
+        raise CheckpointError(f"there is no run to resume in {folder} (no config.yaml)")
+    values = load_yaml(stored)
+    old = parse(Config, values)
+    again = merge(merge(values, load_recipe(recipe) if recipe else {}), given)
+    changed = _differences(plain(old), plain(make_config(None, settings, **again)))
+    changed = [text for text in changed if not text.startswith("data.path: ") or not _same_path(old, given)]
+    if changed:
+        raise ConfigError(
+            f"{folder} was started with other settings ({', '.join(changed)}); resume it without them, or start a new run "
+            "(cached features are used again)"
+        )
+    return old
+
+
+def _same_path(old: Config, given: dict[str, Any]) -> bool:
+    return os.path.abspath(given.get("data", {}).get("path", "")) == old.data.path
 
 
 def clear_folder(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,8 @@ import numpy as np
 
 from manylabel import console
 from manylabel.allocator import keep_memory
-from manylabel.bundle import Bundle, find_bundle, load_bundle
-from manylabel.config import Config, make_config, plain
+from manylabel.bundle import find_bundle, load_bundle
+from manylabel.config import Config, DataConfig, load_yaml, make_config, parse, plain
 from manylabel.data.bad_images import BadImages
 from manylabel.data.read import read_table
 from manylabel.data.sampler import EpochBatches
@@ -25,6 +26,8 @@ from manylabel.training.feed import PixelFeed
 from manylabel.training.history import read_history
 from manylabel.training.scoring import make_accelerator, score
 
+CHOSEN_HERE = "the epoch was chosen by the mAP on these images, which flatters it a little"
+
 
 def evaluate(
     run: str | Path, *, data: str | None = None, split: str | None = None, settings: Iterable[str] = ()
@@ -32,11 +35,15 @@ def evaluate(
     """(results, details) of a run or bundle on `data` (default: what it was trained on), from the pixels on."""
     keep_memory()
     bundle = load_bundle(Path(run))
-    config = make_config(None, settings, **plain(bundle.config) | ({} if data is None else _only_path(bundle, data)))
+    home = find_bundle(Path(run)).parent
+    trained_on = _training_data(home)
+    same = trained_on is not None and (data is None or os.path.abspath(data) == trained_on.path)
+    if data is None and trained_on is None:
+        raise DataError(f"what this model was trained on is not known here (no run in {home}); give images with --data")
+    section = plain(trained_on) if same and trained_on else {"path": data, "workers": bundle.config.data.workers}
+    config = make_config(None, settings, data=section)
     table = read_table(config.data)
-    same = data is None or _same_data(bundle, data)
     if table.split is None and same:
-        home = find_bundle(Path(run)).parent
         table = replace(table, split=read_split(home, table))
         if table.split is None:
             raise DataError(
@@ -72,6 +79,10 @@ def evaluate(
     here = bool(bundle.fitted_on) and fingerprint(judged.keys) == bundle.fitted_on
     figures = judge(scores, judged.matrix, judged.labels, bundle.thresholds, fitted_here=here)
     figures["notes"] += table.notes[len(read_notes) :]
+    if same and chosen == "train":
+        figures["notes"].append("the model was trained on these images: the figures say nothing about others")
+    if here and bundle.config.train.keep == "best":
+        figures["notes"].append(CHOSEN_HERE)
     title = f"{bundle.config.head.name} on {bundle.config.backbone.name}"
     facts = {"name": table.name, "split": chosen or "all", "images": len(judged), "bad_images": len(bad)}
     results = describe(title, facts, model_facts(bundle.model, bundle.config), figures)
@@ -79,15 +90,10 @@ def evaluate(
     return results, details_of(judged, scores, history)
 
 
-def _same_data(bundle: Bundle, data: str) -> bool:
-    return Path(data).resolve() == Path(bundle.config.data.path).resolve()
-
-
-def _only_path(bundle: Bundle, data: str) -> dict[str, Any]:
-    """Other data than in training: its own path, and none of the old data's particulars."""
-    if _same_data(bundle, data):
-        return {}
-    return {"data": {"path": data, "workers": bundle.config.data.workers, "scenes": plain(bundle.config.data.scenes)}}
+def _training_data(home: Path) -> DataConfig | None:
+    """The data section of the run in this folder, where there is one."""
+    stored = home / "config.yaml"
+    return parse(Config, load_yaml(stored)).data if stored.is_file() else None
 
 
 def model_facts(model: Model, config: Config) -> dict[str, Any]:

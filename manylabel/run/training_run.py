@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,21 @@ from manylabel.data.transform import varies
 from manylabel.error import ConfigError, DataError
 from manylabel.evaluation import describe, judge
 from manylabel.head import HEADS
-from manylabel.labels import known, support
+from manylabel.labels import ABSENT, known, support
 from manylabel.loss import LOSSES
 from manylabel.metric import fit_thresholds
 from manylabel.model import Model
 from manylabel.neck import NECKS
-from manylabel.run.folder import clear_folder, fingerprint, open_folder, read_split, write_outputs, write_split
-from manylabel.run.judging import details_of, model_facts
+from manylabel.run.folder import (
+    check_folder,
+    clear_folder,
+    fingerprint,
+    read_split,
+    reopen_folder,
+    write_outputs,
+    write_split,
+)
+from manylabel.run.judging import CHOSEN_HERE, details_of, model_facts
 from manylabel.training.feature_cache import Announcement, FeatureCache, cached_features
 from manylabel.training.feed import FeatureFeed, Feed, PixelFeed
 from manylabel.training.loop import Progress, Trainer
@@ -55,7 +64,7 @@ class RunResult:
     """What a finished run left behind."""
 
     folder: Path
-    results: dict[str, Any]
+    results: dict[str, Any] = field(repr=False)
 
     @property
     def mAP(self) -> float | None:
@@ -86,17 +95,21 @@ def train(
     if data is not None:
         given["data"] = dict(data) if isinstance(data, Mapping) else {"path": str(data)}
     settings = list(settings)
-    asked = bool(recipe or given or settings)
-    config = resolve(make_config(recipe, settings, **given)) if asked or not resume else None
-    config = open_folder(folder, config, resume, overwrite)
+    if resume:
+        config = reopen_folder(folder, recipe, settings, given)
+    else:
+        config = resolve(make_config(recipe, settings, **given))
+        check_folder(folder, config, overwrite)
     with StopRequest() as stop:
         return _Run(folder, config, stop).go(resume)
 
 
 def resolve(config: Config) -> Config:
     """The config with every option of every part written out; wrong names and options are found here, before work."""
+    path = config.data.path
     config = replace(
         config,
+        data=replace(config.data, path=path if path in ("", "scenes") else os.path.abspath(path)),
         neck=NECKS.resolve(config.neck),
         head=HEADS.resolve(config.head),
         loss=LOSSES.resolve(config.loss),
@@ -132,6 +145,8 @@ class _Run:
         set_seed(config.train.seed)
         model = Model(config, len(table.labels))
         everything, trained = model.parameter_counts()
+        if config.backbone.weights == "none" and config.backbone.freeze == "frozen":
+            console.warn("the backbone is frozen with random weights: only its shape helps")
         console.say(
             f"{config.backbone.name} ({config.backbone.freeze}) + {config.head.name}: {everything / 1e6:.2f} M parameters, "
             f"{trained / 1e6:.3f} M trained"
@@ -165,6 +180,10 @@ class _Run:
         batches = len(train_feed)
         with console.training(config.train.epochs * batches) as self._bar:
             trainer.fit(resume)
+        chosen = trainer.position.best_epoch if config.train.keep == "best" else config.train.epochs
+        console.say(f"the weights of epoch {chosen} are kept")
+        if chosen == config.train.epochs and config.train.epochs < 50:
+            console.say(f"it was still improving: more epochs may help, e.g. --epochs {2 * config.train.epochs}")
         rows, scores = trainer.validate()
         result = self._finish(model, table.subset(rows), scores, trainer.history.rows, len(bad))
         self.accelerator.end_training()
@@ -184,6 +203,16 @@ class _Run:
         if never:
             shown = ", ".join(never[:5]) + (", …" if len(never) > 5 else "")
             console.warn(f"{len(never)} labels have no training image and cannot be learnt: {shown}")
+        one_sided = (train == ABSENT).sum(axis=0) == 0
+        if one_sided.all():
+            raise DataError(
+                f"{table.name}: no label is absent anywhere, so there is nothing to tell apart; if blank cells mean absent, "
+                "say so with --set data.blank=absent"
+            )
+        if one_sided.any():
+            console.warn(
+                f"{one_sided.sum()} labels are absent from no training image; a model can only say yes to them"
+            )
         counts = ", ".join(f"{np.count_nonzero(table.split == part)} {part}" for part in ("train", "val", "test"))
         console.say(f"{table.name}: {len(table)} images ({counts}), {len(table.labels)} labels")
         return table.subset(np.flatnonzero(table.split != "test"))  # the test part is for evaluate alone
@@ -213,8 +242,10 @@ class _Run:
         if kept is not None:
             return kept
         share = self.config.data.validation_share
-        console.say(f"{table.name}: no split column, so {share:.0%} are held out (stratified)")
         split = train_val_split(table.matrix, share, self.config.train.seed)
+        held = (split == "val").mean()
+        why = "" if abs(held - share) < 0.02 else f" instead of {share:.0%}, so that rare labels are on both sides"
+        console.say(f"{table.name}: no split column, so {held:.0%} are held out (stratified){why}")
         self.new_split = dict(zip(table.keys.tolist(), split.tolist(), strict=True))
         return split
 
@@ -249,6 +280,8 @@ class _Run:
                 cache = self._cache(model, table)
             bad.add((str(table.keys[row]), reason) for row, reason in cache.bad.items())
             return FeatureFeed(cache, order), FeatureFeed(cache, val)
+        if self.config.backbone.freeze == "frozen":
+            console.say("augmentation, or train.cache=off: the frozen features are computed anew in every epoch")
         preprocess, workers = model.backbone.preprocess, self.config.data.workers
         return (
             PixelFeed(table, order, preprocess, augment=self.config.augment, workers=workers, seed=t.seed),
@@ -287,13 +320,14 @@ class _Run:
         thresholds = fit_thresholds(scores, judged.matrix)
         figures = judge(scores, judged.matrix, judged.labels, thresholds, fitted_here=True)
         if self.config.train.keep == "best":
-            figures["notes"].append("the epoch was chosen by the mAP on these images, which flatters it a little")
+            figures["notes"].append(CHOSEN_HERE)
         title = f"{self.config.head.name} on {self.config.backbone.name}"
         data = {"name": judged.name, "split": "val", "images": len(judged), "bad_images": bad}
         results = describe(title, data, model_facts(model, self.config), figures)
         if self.accelerator.is_main_process:
+            shared = replace(self.config, data=replace(self.config.data, path=Path(self.config.data.path).name))
             bundle = Bundle(
-                model, self.config, judged.labels, thresholds, model.backbone.preprocess, fingerprint(judged.keys)
+                model, shared, judged.labels, thresholds, model.backbone.preprocess, fingerprint(judged.keys)
             )
             save_bundle(self.folder / "bundle", bundle, results)
             write_outputs(self.folder, results, details_of(judged, scores, history))

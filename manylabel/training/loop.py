@@ -116,6 +116,7 @@ class Trainer:
         self.position = Position()
         self.mean_ap: float | None = None
         self.finished = False  # from here on the model holds the chosen weights, which are no state to go on from
+        self._shown_loss = math.nan  # until there is one
         self._saved_at = time.monotonic()
 
     # --- the loop ---------------------------------------------------------------------------------------------------
@@ -206,9 +207,10 @@ class Trainer:
     def _tell(self) -> None:
         p = self.position
         rate = max(group["lr"] for group in self.optimiser.param_groups)
-        mean_loss = p.loss_sum / max(p.images, 1)
+        if p.images:
+            self._shown_loss = p.loss_sum / p.images
         total = len(self.train_feed)
-        self.report(Progress(p.epoch, self.config.train.epochs, p.batch, total, mean_loss, rate, self.mean_ap))
+        self.report(Progress(p.epoch, self.config.train.epochs, p.batch, total, self._shown_loss, rate, self.mean_ap))
 
     # --- judging, saving, taking up again ------------------------------------------------------------------------------
 

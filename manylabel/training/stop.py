@@ -45,6 +45,7 @@ class StopRequest:
         if self.signal is not None:
             os._exit(128 + number)
         self.signal = number
+        os.write(2, b"\nstopping; once more to end at once without saving\n")
         if hasattr(signal, "SIGCHLD"):  # torch raises wherever we are when a worker ends with us
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 

@@ -117,6 +117,7 @@ def test_a_directory_in_place_of_a_file(tmp_path: Path) -> None:
         (("train", "scenes", "--recipe", "dmeo"), "did you mean 'demo'"),
         (("train", "scenes", "--frozen", "--full"), "exclude each other"),
         (("train",), "no data given"),
+        (("train", "--resume", "--overwrite"), "exclude each other"),
         (("bench", "metric"), "did you mean 'metrics'"),
         (("evaluate", "nowhere"), "nowhere does not exist"),
         (("report", "."), "results.json"),

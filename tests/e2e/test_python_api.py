@@ -46,8 +46,9 @@ def test_a_model_is_never_judged_on_what_it_was_trained_on_by_accident(
         assert ml.evaluate(path)[0]["data"]["images"] == held_out
     moved = tmp_path / "elsewhere"
     shutil.copytree(run.bundle, moved)
-    with pytest.raises(ml.ManylabelError, match="which images of photos this model was trained on is not known"):
+    with pytest.raises(ml.ManylabelError, match="what this model was trained on is not known here"):
         ml.evaluate(moved)
+    assert str(tmp_path) not in (moved / "config.yaml").read_text()  # a bundle does not tell where the data was
     other = tmp_path / "other"
     shutil.copytree(photos, other)
     assert ml.evaluate(moved, data=str(other))[0]["data"] == {

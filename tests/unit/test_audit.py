@@ -31,6 +31,12 @@ def test_unreadable_images_and_missing_splits_are_problems(photos: Path) -> None
     assert any("'val'" in problem for problem in audit(only_train, max_bad_share=0.05, workers=1).problems)
 
 
+def test_labels_that_are_never_absent_are_a_problem(photos: Path) -> None:
+    table = read_table(DataConfig(path=str(photos)))
+    only_yes = replace(table, matrix=np.where(table.matrix == 1, 1, -1).astype(np.int8))
+    assert any("data.blank=absent" in problem for problem in audit(only_yes, workers=1).problems)
+
+
 def test_labels_on_one_side_only_are_said(photos: Path) -> None:
     table = read_table(DataConfig(path=str(photos)))
     has_red = table.matrix[:, table.labels.index("red")] == 1

@@ -25,7 +25,9 @@ LABEL_COLUMNS = ("labels", "label", "tags", "classes")
 SPLIT_COLUMNS = ("split", "subset")
 UNKNOWN_COLUMNS = ("unknown_labels",)
 DELIMITERS = ("|", ";", ",", "\t")
-WIDE_CELLS = {"1": PRESENT, "1.0": PRESENT, "0": ABSENT, "0.0": ABSENT, "": UNKNOWN, "-1": UNKNOWN, "?": UNKNOWN}
+WIDE_CELLS = dict.fromkeys(("1", "1.0", "true", "yes", "x"), PRESENT)
+WIDE_CELLS |= dict.fromkeys(("0", "0.0", "false", "no"), ABSENT)
+WIDE_CELLS |= dict.fromkeys(("", "-1", "?"), UNKNOWN)
 MARKUP = re.compile(r"<[a-zA-Z/!]|[\x00-\x1f]")
 LONGEST_PATH = 4000
 MOST_NAMED = 10  # how many bad rows an error lists
@@ -41,7 +43,7 @@ class Sheet:
     lines: list[int]
 
     def column(self, names: Iterable[str]) -> int | None:
-        found = [i for i, cell in enumerate(self.header) if cell.lower() in names]
+        found = [i for i, cell in enumerate(self.header) if cell.lower().replace(" ", "_") in names]
         return found[0] if found else None
 
     def at(self, row: int) -> str:
@@ -65,7 +67,7 @@ def read_csv(path: Path, config: DataConfig) -> Table:
         labels, matrix = _delimited(sheet, label_column, config, notes)
     else:
         labels, matrix = _wide(sheet, config)
-        notes.append(f"wide label columns: {len(labels)} labels, blank cells are unknown")
+        notes.append(f"wide label columns: {len(labels)} labels, blank cells are {config.blank}")
     table = Table(
         name=path.parent.name or path.stem,
         source=FileSource(root),
@@ -128,7 +130,7 @@ def _checked_header(path: Path, cells: list[str]) -> list[str]:
         if count > 1:
             raise DataError(f"{path}, row 1: {count} columns are called {name!r}; rename or delete one")
     for kind in (FILE_COLUMNS, LABEL_COLUMNS, SPLIT_COLUMNS):
-        same = [cell for cell in header if cell.lower() in kind]
+        same = [cell for cell in header if cell.lower().replace(" ", "_") in kind]
         if len(same) > 1:
             raise DataError(f"{path}, row 1: columns {' and '.join(map(repr, same))} mean the same; keep one of them")
     if "" in header:
@@ -252,12 +254,13 @@ def _delimited(sheet: Sheet, column: int, config: DataConfig, notes: list[str]) 
         *UNKNOWN_COLUMNS,
         *map(str.lower, config.ignore_columns),
     }
-    for name in sheet.header:
-        if name.lower() not in understood:
-            raise DataError(
-                f"{sheet.path}, row 1: column {name!r} is not one we know (file_name, labels, split, unknown_labels)"
-                f"; delete it, or leave it out with --set 'data.ignore_columns=[{name}]'"
-            )
+    odd = [name for name in sheet.header if name.lower().replace(" ", "_") not in understood]
+    if odd:
+        ignored = ", ".join([*config.ignore_columns, *odd])
+        raise DataError(
+            f"{sheet.path}, row 1: column {' and '.join(map(repr, odd))} is not one we know (file_name, labels, split, "
+            f"unknown_labels); delete it, or leave it out with --set 'data.ignore_columns=[{ignored}]'"
+        )
     cells = [row[column] for row in sheet.rows]
     delimiter = config.delimiter or detect_delimiter(cells)
     notes.append(f"labels separated by {delimiter!r}" if delimiter else "one label per image: no delimiter found")
@@ -336,7 +339,7 @@ def _refuse_mixed_delimiters(sheet: Sheet, cells: list[str], delimiter: str, lis
 
 def _wide(sheet: Sheet, config: DataConfig) -> tuple[LabelSpace, np.ndarray]:
     others = {*FILE_COLUMNS, *SPLIT_COLUMNS, *map(str.lower, config.ignore_columns)}
-    columns = [i for i, name in enumerate(sheet.header) if name.lower() not in others]
+    columns = [i for i, name in enumerate(sheet.header) if name.lower().replace(" ", "_") not in others]
     if not columns:
         raise DataError(f"{sheet.path}, row 1: no label column; add 'labels', or one 0/1 column per label")
     labels = _label_space(sheet, [sheet.header[i] for i in columns])
@@ -346,14 +349,16 @@ def _wide(sheet: Sheet, config: DataConfig) -> tuple[LabelSpace, np.ndarray]:
                 f"{sheet.path}, row 1: label {name!r} looks like markup, not a name; mend it, "
                 "or keep it (it is escaped wherever it is shown) with --set data.allow_markup=true"
             )
+    cells = WIDE_CELLS | ({"": ABSENT} if config.blank == "absent" else {})
     matrix = np.empty((len(sheet.rows), len(columns)), np.int8)
     for i, row in enumerate(sheet.rows):
         for j, column in enumerate(columns):
-            value = WIDE_CELLS.get(row[column].strip())
+            value = cells.get(row[column].strip().lower())
             if value is None:
                 raise DataError(
-                    f"{sheet.at(i)}, column {sheet.header[column]!r}: {row[column]!r} is not 1 (present), 0 (absent) or "
-                    f"blank (unknown); if it is no label, --set 'data.ignore_columns=[{sheet.header[column]}]'"
+                    f"{sheet.at(i)}, column {sheet.header[column]!r}: {row[column]!r} is not 1, true, yes, x "
+                    f"(present), 0, false, no (absent) or blank (unknown); "
+                    f"if it is no label, --set 'data.ignore_columns=[{sheet.header[column]}]'"
                 )
             matrix[i, j] = value
     return labels, matrix

@@ -46,6 +46,19 @@ def test_wide_columns_are_tri_state(make_csv: Make) -> None:
     assert table.matrix.tolist() == [[PRESENT, ABSENT], [UNKNOWN, PRESENT], [ABSENT, UNKNOWN]]  # type: ignore[attr-defined]
 
 
+def test_words_and_blanks_in_wide_columns(make_csv: Make) -> None:
+    path = make_csv("File name,cat,dog\na.jpg,TRUE,no\nb.jpg,x,\nc.jpg,False,Yes\n")
+    assert _read(path).matrix.tolist() == [[1, 0], [1, -1], [0, 1]]  # type: ignore[attr-defined]
+    assert _read(path, blank="absent").matrix.tolist() == [[1, 0], [1, 0], [0, 1]]  # type: ignore[attr-defined]
+
+
+def test_all_columns_to_ignore_are_named_at_once(make_csv: Make) -> None:
+    path = make_csv("file_name,labels,id,width,height\na.jpg,x,1,2,3\n")
+    with pytest.raises(DataError, match=r"'id' and 'width' and 'height'.*ignore_columns=\[id, width, height\]"):
+        _read(path)
+    assert _read(path, ignore_columns=("id", "width", "height")).labels.names == ("x",)  # type: ignore[attr-defined]
+
+
 def test_unknown_labels_column(make_csv: Make) -> None:
     table = _read(make_csv("file_name,labels,unknown_labels\na.jpg,cat|dog,\nb.jpg,cat,dog\nc.jpg,,\n"))
     assert table.matrix.tolist() == [[1, 1], [1, UNKNOWN], [0, 0]]  # type: ignore[attr-defined]

@@ -40,17 +40,21 @@ def test_no_threshold_is_better(case: tuple[np.ndarray, np.ndarray]) -> None:
     scores, targets = case
     thresholds = fit_thresholds(scores, targets, min_positives=2)
     assert ((thresholds > 0) & (thresholds <= 1)).all()
-    rare = []
+    one_sided = []
     for label, threshold in enumerate(thresholds):
         column, states = scores[:, label], targets[:, label]
         best = best_f1(column, states)
-        if (states == 1).sum() >= 2 and (states == 0).any() and best > 0:
+        positives, known = (states == 1).sum(), states >= 0
+        if positives >= 2 and (states == 0).any() and best > 0:
             assert literal_f1(column, states, threshold) == best
+        elif positives == 1 and (states == 0).any() and column[known].max() > 0:
+            top = column[known].max()  # one positive: one yes, or all that are tied with the highest
+            assert (column[known] >= threshold).sum() == (column[known] == top).sum()
         else:
-            rare.append(threshold)
-    if rare:
-        assert len(set(rare)) == 1
-        assert literal_f1(scores, targets, rare[0]) == best_f1(scores, targets)
+            one_sided.append(threshold)
+    if one_sided:
+        assert len(set(one_sided)) == 1
+        assert literal_f1(scores, targets, one_sided[0]) == best_f1(scores, targets)
 
 
 def test_midway_between_the_neighbours() -> None:
@@ -77,19 +81,26 @@ def test_of_equal_f1_the_highest_threshold() -> None:
     assert fit_thresholds(scores, targets, min_positives=1)[0] == pytest.approx(0.7)
 
 
-def test_rare_and_one_sided_labels_take_the_pooled_threshold() -> None:
+def test_a_rare_label_is_said_as_often_as_it_comes() -> None:
+    random = np.random.default_rng(0)
+    targets = np.zeros((400, 2), np.int8)
+    targets[:150, 0], targets[:4, 1] = 1, 1
+    scores = random.random((400, 2)) * [0.9, 0.08]  # the rare one's scores are all low, as they are early in training
+    assert (scores >= fit_thresholds(scores, targets))[:, 1].sum() == 4
+    assert fit_thresholds(scores, targets, min_positives=4)[1] != fit_thresholds(scores, targets)[1]
+
+
+def test_one_sided_labels_take_the_pooled_threshold() -> None:
     random = np.random.default_rng(0)
     targets = (random.random((400, 4)) < 0.3).astype(np.int8)
     scores = np.clip(0.3 * targets + 0.7 * random.random(targets.shape), 0, 1)
-    targets[:, 1] = 0
-    targets[:4, 1] = 1  # 4 positives
+    targets[:, 1] = 0  # no positive
     targets[:, 2] = 1  # no negative
     targets[:, 3] = -1  # nothing known
     thresholds = fit_thresholds(scores, targets)
     assert thresholds[1] == thresholds[2] == thresholds[3] != thresholds[0]
     pooled = f1_scores(scores, targets, thresholds[1]).OF1
     assert pooled >= max(f1_scores(scores, targets, other).OF1 for other in np.linspace(0.01, 1, 200))
-    assert fit_thresholds(scores, targets, min_positives=4)[1] != thresholds[1]
 
 
 def test_nothing_to_learn_from_gives_one_half() -> None:
@@ -108,7 +119,6 @@ def test_large_input_over_several_blocks() -> None:
     targets = (random.random((3000, 700)) < 0.02).astype(np.int8)
     scores = random.random(targets.shape, np.float32) * 0.6 + 0.4 * targets
     targets[:, -1] = 0
-    targets[0, -1] = 1
     thresholds = fit_thresholds(scores, targets)
     for label in (0, 350, 698):
         assert per_label(scores, targets, thresholds).f1[label] == best_f1_fast(scores[:, label], targets[:, label])

@@ -366,7 +366,7 @@ def test_a_broken_file_is_named_and_the_old_page_stays(name: str, content: bytes
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"there is no .*results\.json; evaluate a model first"):
+    with pytest.raises(DataError, match=r"there is no .*results\.json; a finished run has one"):
         report_from_files(tmp_path)
 
 
