@@ -62,14 +62,18 @@ def write_csv(path: Path, rows: list[list[str]], header: list[str]) -> Path:
     return path
 
 
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    """A folder as people have it: images/ and a labels.csv without a split."""
-    folder = tmp_path / "photos"
-    labels = write_photos(folder, 48)
+def write_labelled_photos(folder: Path, count: int) -> Path:
+    """Photos and the labels.csv that belongs to them."""
+    labels = write_photos(folder, count)
     rows = [[f"photo{i:03d}.jpg", "|".join(names)] for i, names in enumerate(labels)]
     write_csv(folder / "labels.csv", rows, ["file_name", "labels"])
     return folder
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """A folder as people have it: images/ and a labels.csv without a split."""
+    return write_labelled_photos(tmp_path / "photos", 48)
 
 
 @pytest.fixture

@@ -115,6 +115,12 @@ def test_ck5_sigkill_in_mid_epoch_again_and_again(photos: Path, tmp_path: Path, 
     assert _weights(cut) == _weights(whole)
 
 
+def _wait_for_first_epoch(out: Path) -> None:
+    deadline = time.monotonic() + 120
+    while not (out / "metrics.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
 def _newest(out: Path) -> int:
     return max((int(p.stem.split("-")[1]) for p in (out / "checkpoints").glob("step-*.json")), default=0)
 
@@ -128,9 +134,7 @@ def test_ck6_a_signal_saves_and_ends(photos: Path, tmp_path: Path, tiny_settings
         stdout=subprocess.DEVNULL,
         text=True,
     )
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "run" / "metrics.jsonl").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    _wait_for_first_epoch(tmp_path / "run")
     asked = time.monotonic()
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
@@ -153,9 +157,7 @@ def test_ck6_a_signal_to_the_whole_group_saves_too(
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "run" / "metrics.jsonl").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    _wait_for_first_epoch(tmp_path / "run")
     time.sleep(0.1 * attempt)
     os.killpg(process.pid, signal.SIGTERM)
     _, errors = process.communicate(timeout=30)

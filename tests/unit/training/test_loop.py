@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import write_csv, write_photos
+from conftest import write_csv, write_labelled_photos
 
 from manylabel import run
 from manylabel.bundle import load_bundle
@@ -17,11 +17,7 @@ from manylabel.error import TrainingError
 
 @pytest.fixture
 def many(tmp_path: Path) -> Path:
-    folder = tmp_path / "many"
-    labels = write_photos(folder, 160)
-    rows = [[f"photo{i:03d}.jpg", "|".join(names)] for i, names in enumerate(labels)]
-    write_csv(folder / "labels.csv", rows, ["file_name", "labels"])
-    return folder
+    return write_labelled_photos(tmp_path / "many", 160)
 
 
 def _train(data: Path, out: Path, tiny: list[str], *settings: str) -> run.RunResult:
