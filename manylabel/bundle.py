@@ -1,7 +1,7 @@
 """What leaves a run: a folder with everything a prediction needs, and nothing that runs code when it is opened.
 
 weights.safetensors   backbone, neck and head
-labels.json           names in the order of the logits, with their thresholds
+labels.json           names in the order of the logits, with their thresholds, parents, synonyms and descriptions
 preprocess.json       how an image becomes the network's input
 config.yaml           the resolved settings of the run
 README.md             model card: what it is, how good, on what
@@ -20,6 +20,7 @@ import numpy as np
 from manylabel.atomic import sha256, sweep, write_json, write_text
 from manylabel.config import Config, dump, load_yaml, parse
 from manylabel.error import BundleError, ManylabelError
+from manylabel.hierarchy import Hierarchy, LabelFacts
 from manylabel.labels import LabelSpace
 from manylabel.model import Model
 from manylabel.preprocess import Preprocess
@@ -40,6 +41,7 @@ class Bundle:
     thresholds: np.ndarray  # [N]
     preprocess: Preprocess
     fitted_on: str = ""  # fingerprint of the images the thresholds were fitted on
+    hierarchy: Hierarchy | None = None  # what is known about the labels beside their names
 
 
 def find_bundle(path: Path) -> Path:
@@ -63,7 +65,7 @@ def save_bundle(folder: Path, bundle: Bundle, results: dict[str, Any]) -> Path:
     pairs = zip(bundle.labels, bundle.thresholds.tolist(), strict=True)
     labels = {
         "format": FORMAT,
-        "labels": [{"name": name, "threshold": threshold} for name, threshold in pairs],
+        "labels": [{"name": name, "threshold": value, **_facts(bundle.hierarchy, name)} for name, value in pairs],
         "thresholds_fitted_on": bundle.fitted_on,
     }
     write_json(folder / "labels.json", labels)
@@ -91,6 +93,7 @@ def load_bundle(path: Path | str) -> Bundle:
         entries = _json(folder / "labels.json")
         labels = LabelSpace(tuple(str(entry["name"]) for entry in entries["labels"]))
         thresholds = np.array([float(entry["threshold"]) for entry in entries["labels"]])
+        hierarchy = _hierarchy(entries["labels"])
         facts = _json(folder / "preprocess.json")
         preprocess = parse(Preprocess, facts, "preprocess")
         model = Model(config, len(labels), load_weights=False)
@@ -99,7 +102,29 @@ def load_bundle(path: Path | str) -> Bundle:
         model.backbone.use(preprocess)
     except (KeyError, TypeError, ValueError, RuntimeError, ManylabelError) as error:
         raise BundleError(f"{folder} is not a bundle of this version of manylabel: {error}") from error
-    return Bundle(model.eval(), config, labels, thresholds, preprocess, str(entries.get("thresholds_fitted_on", "")))
+    fitted_on = str(entries.get("thresholds_fitted_on", ""))
+    return Bundle(model.eval(), config, labels, thresholds, preprocess, fitted_on, hierarchy)
+
+
+def _facts(hierarchy: Hierarchy | None, name: str) -> dict[str, Any]:
+    """What the hierarchy says of a label, as far as it says anything."""
+    return {} if hierarchy is None else {key: value for key, value in asdict(hierarchy.facts[name]).items() if value}
+
+
+def _hierarchy(entries: list[dict[str, Any]]) -> Hierarchy | None:
+    kinds = ("parents", "synonyms", "description")
+    if not any(kind in entry for entry in entries for kind in kinds):
+        return None
+    return Hierarchy(
+        {
+            str(entry["name"]): LabelFacts(
+                tuple(map(str, entry.get("parents", ()))),
+                tuple(map(str, entry.get("synonyms", ()))),
+                str(entry.get("description", "")),
+            )
+            for entry in entries
+        }
+    )
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 console = Console(stderr=True, highlight=False)
 QUIET = False  # set by --quiet and by tests
@@ -22,13 +32,12 @@ def warn(text: str) -> None:
     console.print(f"note: {text}", style="yellow", markup=False, soft_wrap=True)
 
 
-def _bar(*extra: TextColumn) -> Progress:
+def _bar(*columns: ProgressColumn) -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
-        MofNCompleteColumn(),
-        *extra,
+        *columns,
         TimeRemainingColumn(),
         console=console,
         disable=QUIET or not console.is_terminal,
@@ -37,9 +46,17 @@ def _bar(*extra: TextColumn) -> Progress:
 
 
 @contextmanager
-def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def counting(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """`with counting("decoding", n) as advance: advance(k)`"""
-    with _bar() as bar:
+    with _bar(MofNCompleteColumn()) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+@contextmanager
+def transferring(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """The same for bytes."""
+    with _bar(DownloadColumn(), TransferSpeedColumn()) as bar:
         task = bar.add_task(what, total=total)
         yield lambda count: bar.advance(task, count)
 
@@ -47,6 +64,6 @@ def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def training(total: int) -> Iterator[Callable[[int, str], None]]:
     """A bar over all batches of a run; `show(done, text)` moves it and says loss, mAP and rate."""
-    with _bar(TextColumn("{task.fields[text]}")) as bar:
+    with _bar(MofNCompleteColumn(), TextColumn("{task.fields[text]}")) as bar:
         task = bar.add_task("training", total=total, text="")
         yield lambda count, text: bar.update(task, completed=count, text=text)

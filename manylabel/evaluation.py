@@ -13,6 +13,7 @@ import numpy as np
 
 from manylabel.data.source import ImageSource
 from manylabel.error import DataError, DecodeError
+from manylabel.hierarchy import Hierarchy
 from manylabel.labels import ABSENT, PRESENT, UNKNOWN, LabelSpace, known, support
 from manylabel.metric import (
     F1,
@@ -45,11 +46,19 @@ DEFINITIONS = {
     "f1_at": "over all decisions, when the K highest scores of every image are taken whatever they are",
     "calibration_error": "expected calibration error: mean gap between score and observed frequency, 15 bins",
     "label_calibration_error": "the same for each label on its own, averaged over labels",
+    "levels": "the same figures (F1 at thresholds) for the labels of one level of the hierarchy; level 0 has no parents",
+    "contradictions": "share of predicted labels whose parent is not predicted for that image (each label at its threshold)",
 }
 
 
 def judge(
-    scores: np.ndarray, matrix: np.ndarray, labels: LabelSpace, thresholds: np.ndarray, *, fitted_here: bool
+    scores: np.ndarray,
+    matrix: np.ndarray,
+    labels: LabelSpace,
+    thresholds: np.ndarray,
+    *,
+    fitted_here: bool,
+    hierarchy: Hierarchy | None = None,
 ) -> dict[str, Any]:
     """All figures of scores [n, N] against labels [n, N], in percent; None where a figure is undefined.
 
@@ -92,6 +101,7 @@ def judge(
         "label_calibration_error": _percent(mean_defined(label_calibration_error(scores, matrix))[0]),
         "labels_scored": scored,
         "labels_total": len(labels),
+        **(_by_level(ap["none"], decisions, matrix, labels, hierarchy) if hierarchy is not None else {}),
         "definitions": DEFINITIONS,
         "notes": notes,
         "labels": [
@@ -109,6 +119,38 @@ def judge(
             for name, plain, voc, positives, checked, threshold, precision, recall, f1 in rows
         ],
     }
+
+
+def _by_level(
+    ap: np.ndarray, decisions: np.ndarray, matrix: np.ndarray, labels: LabelSpace, hierarchy: Hierarchy
+) -> dict[str, Any]:
+    """The figures of each level, and how often the decisions contradict the hierarchy."""
+    known_as = [hierarchy.name(name) for name in labels]
+    level = np.array([-1 if name is None else hierarchy.level(name) for name in known_as])
+    if level.max() < 1:
+        return {}  # a plain list of labels
+    rows = []
+    for number in range(level.max() + 1):
+        columns = np.flatnonzero(level == number)
+        mean_ap, scored = mean_defined(ap[columns])
+        f1 = f1_of_decisions(decisions[:, columns], matrix[:, columns])
+        rows.append(
+            {
+                "level": number,
+                "labels": len(columns),
+                "scored": scored,
+                "mAP": _percent(mean_ap),
+                "CF1": _percent(f1.CF1),
+                "OF1": _percent(f1.OF1),
+            }
+        )
+    column = {name: i for i, name in enumerate(known_as)}
+    pairs = [(i, column[p]) for i, name in enumerate(known_as) if name for p in hierarchy.parents(name) if p in column]
+    alone = np.zeros(decisions.shape, bool)
+    for child, parent in pairs:
+        alone[:, child] |= decisions[:, child] & ~decisions[:, parent]
+    made = int(decisions[:, sorted({child for child, _ in pairs})].sum()) if pairs else 0
+    return {"levels": rows, "contradictions": _percent(alone.sum() / made if made else math.nan)}
 
 
 def describe(title: str, data: dict[str, Any], model: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:

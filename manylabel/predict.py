@@ -16,11 +16,12 @@ from torch import Tensor
 from manylabel.allocator import keep_memory
 from manylabel.bundle import Bundle, load_bundle
 from manylabel.data.decode import decode, upright_rgb
+from manylabel.data.shard.packed import PackedImage, PackedImages, find_packed
 from manylabel.data.transform import evaluation_transform, needed_side
+from manylabel.data.walk import walk_images
 from manylabel.error import DataError, DecodeError
 
-IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".jp2", ".ppm"}
-ImageLike = str | os.PathLike[str] | bytes | BinaryIO | Image.Image | np.ndarray
+ImageLike = str | os.PathLike[str] | bytes | BinaryIO | Image.Image | np.ndarray | PackedImage
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,9 @@ class Predictor:
     def _prepare(self, image: ImageLike, number: int) -> tuple[str, Tensor | str]:
         name = os.fspath(image) if isinstance(image, (str, os.PathLike)) else f"image {number + 1}"
         try:
+            if isinstance(image, PackedImage):
+                name = image.name
+                return name, self.transform(image.read(self.at_least))
             if isinstance(image, np.ndarray):
                 image = Image.fromarray(image)
             if isinstance(image, Image.Image):
@@ -127,17 +131,37 @@ class Predictor:
         )
 
 
-def find_images(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """Files as they are, and every image file inside folders, sorted; a path that is not there is an error."""
-    found: list[Path] = []
-    for path in map(Path, paths):
-        if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES and p.is_file())
-            if not inside:
-                raise DataError(f"there is no image in the folder {path}")
-            found += inside
-        elif os.path.exists(path):
-            found.append(path)
-        else:
-            raise DataError(f"{path} does not exist")
-    return found
+class FoundImages:
+    """Files, and images inside shards, in the order they were asked for."""
+
+    def __init__(self, parts: Sequence[Sequence[Path] | PackedImages]) -> None:
+        self.parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __iter__(self) -> Iterator[Path | PackedImage]:
+        for part in self.parts:
+            yield from part
+
+
+def find_images(paths: Iterable[str | os.PathLike[str]]) -> FoundImages:
+    """Files as they are, every image inside folders, and every image in tar and Parquet shards, which stay packed.
+
+    A file that is not there is an error of its own when it is read, unless none of them is there.
+    """
+    given = list(map(Path, paths))
+    parts = [_find(path) for path in given]
+    if all(part is None for part in parts):
+        raise DataError(f"{given[0]} does not exist" if given else "no image was named")
+    return FoundImages([[path] if part is None else part for path, part in zip(given, parts, strict=True)])
+
+
+def _find(path: Path) -> Sequence[Path] | PackedImages | None:
+    if path.is_dir():
+        inside = [path / name for name in walk_images(path)]
+        found = inside or find_packed(path)
+        if not found:
+            raise DataError(f"there is no image in the folder {path}")
+        return found
+    return find_packed(path) or ([path] if os.path.exists(path) else None)

@@ -34,6 +34,7 @@ def print_figures(results: dict[str, Any]) -> None:
         ("OF1 (at each label's threshold)", results["at_thresholds"]["OF1"]),
         ("calibration error", results["calibration_error"]),
     ]
+    rows += [(f"mAP of level {row['level']} ({row['labels']} labels)", row["mAP"]) for row in results.get("levels", ())]
     for name, value in rows:
         table.add_row(name, "–" if value is None else f"{value:.2f}")
     out = Console(highlight=False)
@@ -42,32 +43,27 @@ def print_figures(results: dict[str, Any]) -> None:
         out.print(f"  · {note}", markup=False, soft_wrap=True)
 
 
-def print_audit(findings: Any, notes: tuple[str, ...]) -> None:
+def print_split(result: Any) -> None:
     out = Console(highlight=False)
-    table = Table(title=Text(findings.name), show_header=False)
-    splits = ", ".join(f"{count} {name}" for name, count in findings.splits.items()) or "none given"
-    for name, value in (
-        ("images", findings.images),
-        ("splits", splits),
-        ("labels", findings.labels),
-        ("labels per image", f"{findings.labels_per_image:.2f}"),
-        ("images without a label", findings.images_without_labels),
-        ("unknown entries", f"{findings.unknown_share:.1%}"),
-        ("most frequent", ", ".join(f"{k} {v}" for k, v in list(findings.support.items())[:5])),
-        ("rarest", ", ".join(f"{k} {v}" for k, v in list(findings.support.items())[-5:])),
-        ("fewer than 10 images", len(findings.too_rare_to_judge) + len(findings.too_rare_to_split)),
-        ("long side in pixels", " / ".join(str(v) for v in findings.sizes.values()) + " (smallest / median / largest)"),
-        ("unreadable", len(findings.unreadable)),
-    ):
-        table.add_row(name, Text(str(value)))  # a label like [red] is a label, not a colour
+    table = Table(title=Text("split"))
+    for name in ("part", "images", "share", "wanted", "labels missing"):
+        table.add_column(name, justify="left" if name == "part" else "right")
+    total = sum(result.sizes.values())
+    for name, size in result.sizes.items():
+        shares = (f"{size / total:.2%}", f"{result.wanted[name]:.2%}")
+        table.add_row(name, str(size), *shares, str(len(result.missing[name])))
     out.print(table)
-    for line in [*notes, *(f"{key}: {reason}" for key, reason in list(findings.unreadable.items())[:10])]:
-        out.print(f"  · {line}", markup=False, soft_wrap=True)
-    for line in findings.warnings:
-        out.print(f"  ! {line}", markup=False, soft_wrap=True)
-    for line in findings.problems:
-        out.print(f"  ✗ {line}", markup=False, soft_wrap=True)
-    out.print("trainable" if findings.trainable else "not trainable as it is")
+    notes = [f"a label's share in a part is off by {result.deviation:.2%} of its images on average"]
+    if result.groups is not None:
+        notes.append(f"{result.groups} groups of images were kept together")
+    if result.too_rare:
+        notes.append(f"{result.too_rare} labels have fewer images than there are parts and cannot be in all of them")
+    missing = sorted({label for labels in result.missing.values() for label in labels})
+    if missing:
+        shown = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
+        notes.append(f"{len(missing)} labels are not in every part, because their images belong together: {shown}")
+    for note in notes:
+        out.print(f"  · {note}", markup=False, soft_wrap=True)
 
 
 def print_registry(registry: Any) -> None:

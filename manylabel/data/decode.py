@@ -114,6 +114,17 @@ def describe(source: Source, *, max_megapixels: float = 50.0) -> ImageFacts:
         return ImageFacts(width, height, image.format or "", image.mode)
 
 
+def decode_indices(source: Source, *, max_megapixels: float = 50.0) -> np.ndarray:
+    """The stored values of an image of labels (palette or grey), not its colours: [height, width] uint8."""
+    with _opened(source, max_megapixels) as image:
+        if image.mode not in ("P", "L", "1"):
+            raise DecodeError(f"an image of labels has one 8-bit channel; this one is {image.mode}")
+        if image.format == "PNG":
+            _check_png(image)
+        image.load()
+        return np.array(image, np.uint8)
+
+
 @contextmanager
 def _opened(source: Source, limit: float) -> Iterator[ImageFile.ImageFile]:
     """The image with its header read; every failure, also in the caller's block, leaves as a DecodeError."""

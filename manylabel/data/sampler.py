@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from manylabel.data.shard.blocks import Blocks
+
 
 class EpochBatches:
     """A batch sampler over `rows`; set `epoch` and `start` (batches to skip) before iterating.
@@ -13,10 +15,21 @@ class EpochBatches:
     It yields (epoch, row) pairs, so that a worker process knows the epoch without being told.
     With several processes each takes every world-th row; training repeats a few rows so that all have equally many
     steps, evaluation (shuffle=False) never does.
+
+    With `blocks` a process takes whole blocks (cut where its share begins and ends), in an order of their own each
+    epoch, and mixes the rows of `blocks.window` of them at a time: no block is read twice.
     """
 
     def __init__(
-        self, rows: np.ndarray, batch_size: int, *, shuffle: bool, seed: int = 0, rank: int = 0, world: int = 1
+        self,
+        rows: np.ndarray,
+        batch_size: int,
+        *,
+        shuffle: bool,
+        seed: int = 0,
+        rank: int = 0,
+        world: int = 1,
+        blocks: Blocks | None = None,
     ) -> None:
         self.rows = np.asarray(rows)
         self.batch_size = batch_size
@@ -24,19 +37,47 @@ class EpochBatches:
         self.seed = seed
         self.rank = rank
         self.world = world
+        self.blocks = blocks
         self.epoch = 0
         self.start = 0
 
     def order(self) -> np.ndarray:
         """This process's rows of the current epoch, in order."""
+        if self.blocks is not None:
+            return self._mixed(self.blocks) if self.shuffle else self._share(self.rows)
         if not self.shuffle:
             return self.rows[self.rank :: self.world]
         shuffled = np.random.default_rng([self.seed, self.epoch]).permutation(self.rows)
-        padded = np.resize(shuffled, -(-len(shuffled) // self.world) * self.world)
+        padded = np.resize(shuffled, self._steps() * self.world)
         return padded[self.rank :: self.world]
 
+    def _steps(self) -> int:
+        """Rows of each process when all have equally many."""
+        return -(-len(self.rows) // self.world)
+
+    def _share(self, rows: np.ndarray) -> np.ndarray:
+        """A part without gaps; together the parts are all rows, each once."""
+        return rows[len(rows) * self.rank // self.world : len(rows) * (self.rank + 1) // self.world]
+
+    def _mixed(self, blocks: Blocks) -> np.ndarray:
+        found, block = np.unique(blocks.ids[self.rows], return_inverse=True)
+        turn = np.random.default_rng([self.seed, self.epoch]).permutation(len(found))
+        ordered = self.rows[np.argsort(turn[block], kind="stable")]
+        share = self._share(ordered)
+        if not len(share):  # fewer rows than processes
+            share = ordered
+        share = share[np.minimum(np.arange(self._steps()), len(share) - 1)]
+        ids = blocks.ids[share]
+        window = np.cumsum(np.diff(ids, prepend=ids[:1]) != 0) // blocks.window
+        # rank + 1, for a trailing 0 would give the numbers that the blocks were ordered with
+        chance = np.random.default_rng([self.seed, self.epoch, self.rank + 1]).random(len(share))
+        return share[np.lexsort((chance, window))]
+
     def __len__(self) -> int:
-        mine = -(-len(self.rows) // self.world) if self.shuffle else len(self.rows[self.rank :: self.world])
+        if self.shuffle:
+            mine = self._steps()
+        else:
+            mine = len(self._share(self.rows) if self.blocks is not None else self.rows[self.rank :: self.world])
         return -(-mine // self.batch_size)
 
     def __iter__(self) -> Iterator[list[tuple[int, int]]]:

@@ -1,8 +1,9 @@
-"""Where the pixels of a table come from: files on disk, or scenes drawn on the fly."""
+"""Where the pixels of a table come from: files on disk, files inside shards, or scenes drawn on the fly."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from errno import ENOENT
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +26,26 @@ class ImageSource(Protocol):
         """Text that changes when the image does: what the feature cache trusts."""
 
 
+# Two more methods that a source may have:
+#   raw(key) -> bytes                     the image as it is stored, where it is stored at all
+#   blocks(keys) -> Blocks | None         where the order of reading matters; ask with manylabel.data.shard.blocks
+
+
+class EncodedSource:
+    """Images that are bytes somewhere; a child says where with `raw`, and gives the `stamp`."""
+
+    def raw(self, key: str) -> bytes:
+        """The encoded bytes; DecodeError, which says where they should be, if there are none."""
+        raise NotImplementedError
+
+    def read(self, key: str, at_least: int | None = None) -> Image.Image:
+        return decode(self.raw(key), at_least=at_least)
+
+    def describe(self, key: str) -> tuple[int, int]:
+        facts = describe(self.raw(key))
+        return facts.width, facts.height
+
+
 @dataclass(frozen=True)
 class FileSource:
     """Images are files; a key is a path relative to the root."""
@@ -40,6 +61,13 @@ class FileSource:
     def describe(self, key: str) -> tuple[int, int]:
         facts = describe(self.path(key))
         return facts.width, facts.height
+
+    def raw(self, key: str) -> bytes:
+        """The encoded bytes; OSError if the file cannot be read."""
+        path = self.path(key)
+        if not path.is_file():  # opening a pipe would wait for ever
+            raise FileNotFoundError(ENOENT, "not a regular file", str(path))
+        return path.read_bytes()
 
     def stamp(self, key: str) -> str:
         try:

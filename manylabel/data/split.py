@@ -1,217 +1,99 @@
-"""Which images to train on and which to hold out, so that every label is on both sides in the wanted shares.
-
-Iterative stratification: the images of the rarest label are dealt out first, each to the part that lacks that label
-most. Then three repairs, none of which undoes the one before it: labels missing from a part, the sizes of the parts,
-and the shares of the labels, by swapping images.
-Few images that share many rare labels can make it impossible that every label is everywhere (three images, and a
-label on each two of them, have no such halves); then as many are as a search finds.
-"""
+"""Which images to train on and which to hold out: every label on both sides, groups together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, permutations, product
+from dataclasses import dataclass
 
 import numpy as np
 
+from manylabel.data.stratify import stratified_folds
+from manylabel.data.stratify_groups import grouped_folds
+from manylabel.data.table import Table
 from manylabel.error import DataError
-from manylabel.labels import PRESENT
-
-CHUNK = 4096  # rows looked at together, so that memory stays small
-ROUNDS = 20  # of swaps; each looks at every image once, and the gain soon ends
-SWAPS = 1000  # at most in one round, because every swap makes the prices of the others a little wrong
+from manylabel.labels import support
 
 
-def train_val_split(matrix: np.ndarray, validation_share: float = 0.2, seed: int = 0) -> np.ndarray:
-    """'train' or 'val' for each row of a tri-state label matrix."""
+def train_val_split(
+    matrix: np.ndarray, validation_share: float = 0.2, seed: int = 0, groups: np.ndarray | None = None
+) -> np.ndarray:
+    """'train' or 'val' for each row of a tri-state label matrix; rows of one group stay together."""
     if not 0 < validation_share < 1:
         raise DataError(f"the validation share is {validation_share:g}; set it between 0 and 1, for example 0.2")
     if len(matrix) < 2:
         raise DataError(f"{len(matrix)} image(s) cannot be split; add images, or give a data set with a split column")
-    parts = stratified_folds(matrix, (1 - validation_share, validation_share), seed)
-    return np.array(["train", "val"])[parts]
+    return np.array(["train", "val"])[folds(matrix, (1 - validation_share, validation_share), seed, groups)]
 
 
-def stratified_folds(matrix: np.ndarray, shares: Sequence[float], seed: int = 0) -> np.ndarray:
-    """The part (0, 1, …) of each row of a tri-state label matrix; the parts have the given shares of every label.
-
-    A label with enough positives has one in every part, however small the part. Unknown entries do not count.
-    """
-    if len(shares) < 1 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
-        raise DataError(f"the shares {tuple(shares)} must be above 0 and sum to 1")
-    if len(matrix) < len(shares):
-        raise DataError(f"{len(matrix)} image(s) cannot fill {len(shares)} parts; add images or ask for fewer parts")
-    random = np.random.default_rng(seed)
-    split = _Split(matrix, np.asarray(shares, np.float64))
-    _deal(split, random)
-    _mend_labels(split, random)
-    _mend_sizes(split)
-    _swap(split)
-    return split.part
+def folds(matrix: np.ndarray, shares: Sequence[float], seed: int = 0, groups: np.ndarray | None = None) -> np.ndarray:
+    """The part (0, 1, …) of each row, stratified; rows of one group ([n], any ids) stay together."""
+    return stratified_folds(matrix, shares, seed) if groups is None else grouped_folds(matrix, groups, shares, seed)
 
 
-class _Split:
-    """Images in parts, and what each part has and wants of each label.
+def joined_groups(*labellings: np.ndarray | None) -> np.ndarray | None:
+    """One group per image where images are together if any labelling puts them together; '' and -1 mean alone."""
+    given = [labelling for labelling in labellings if labelling is not None]
+    if not given:
+        return None
+    parent = np.arange(len(given[0]))
 
-    Images without a label share one more label, so that they are spread as well; that one may be missing from a part.
-    """
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = int(parent[i])
+        return i
 
-    def __init__(self, matrix: np.ndarray, shares: np.ndarray) -> None:
-        n, parts = len(matrix), len(shares)
-        self.matrix = matrix
-        self.columns, self.starts = _label_lists(matrix)
-        self.support = np.bincount(self.columns, minlength=matrix.shape[1] + 1)  # [L + 1]
-        self.real = np.arange(len(self.support)) < matrix.shape[1]
-        self.wanted = _wanted(shares, self.support)  # [parts, L + 1]
-        self.weight = 1.0 / np.maximum(self.support, 1) ** 2  # of an image too many: as a squared share of the label
-        self.size = np.zeros(parts, np.int64)
-        self.wanted_size = _whole_sizes(shares, n)
-        self.has = np.zeros((parts, matrix.shape[1] + 1), np.int64)
-        self.part = np.full(n, -1)
-
-    def labels(self, image: int) -> np.ndarray:
-        return self.columns[self.starts[image] : self.starts[image + 1]]
-
-    def put(self, image: int, part: int) -> None:
-        labels = self.labels(image)
-        if (old := self.part[image]) >= 0:
-            self.has[old, labels] -= 1
-            self.size[old] -= 1
-        self.has[part, labels] += 1
-        self.size[part] += 1
-        self.part[image] = part
-
-    def images(self, label: int) -> np.ndarray:
-        if label < self.matrix.shape[1]:
-            return np.flatnonzero(self.matrix[:, label] == PRESENT)
-        return np.flatnonzero(self.columns[self.starts[:-1]] == label)
-
-    def missing(self) -> np.ndarray:
-        """In how many parts each label could be but is not. [L + 1]"""
-        return self.real * (np.minimum(self.support, len(self.has)) - (self.has > 0).sum(axis=0))
-
-    def prices(self, source: int, target: int, labels: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """What each label says to moving an image: below 0 is for the better, infinite if it would go missing."""
-        has, gets = self.has[source, labels], self.has[target, labels]
-        excess = (gets - self.wanted[target, labels]) - (has - self.wanted[source, labels])
-        return np.where(self.real[labels] & (has == 1) & (gets > 0), np.inf, self.weight[labels] * (excess + 1))
-
-    def cost(self, image: int, target: int) -> float:
-        return float(self.prices(self.part[image], target, self.labels(image)).sum())
-
-    def cheapest(self, source: int, target: int) -> np.ndarray:
-        """The images of `source` that may go to `target`, the cheapest first."""
-        costs = np.add.reduceat(self.prices(source, target)[self.columns], self.starts[:-1])
-        images = np.flatnonzero((self.part == source) & np.isfinite(costs))
-        return images[np.argsort(costs[images], kind="stable")]
+    for labelling in given:
+        first: dict[object, int] = {}
+        for i, name in enumerate(labelling.tolist()):
+            if name not in ("", -1, None):
+                parent[root(i)] = root(first.setdefault(name, i))
+    return np.array([root(i) for i in range(len(parent))])
 
 
-def _label_lists(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All images' labels one after the other, and where each image's begin."""
-    found, lengths = [], []
-    for start in range(0, len(matrix), CHUNK):
-        present = matrix[start : start + CHUNK] == PRESENT
-        present = np.column_stack([present, ~present.any(axis=1)])  # the label of those that have none
-        found.append(np.nonzero(present)[1].astype(np.int32))
-        lengths.append(present.sum(axis=1))
-    return np.concatenate(found), np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+@dataclass(frozen=True)
+class SplitResult:
+    """A split and how good it is."""
+
+    parts: np.ndarray  # [n] name of each image's part
+    sizes: dict[str, int]
+    wanted: dict[str, float]  # share of each part
+    groups: int | None  # groups of more than one image that were kept together
+    missing: dict[str, list[str]]  # per part, labels that have images enough but none in it
+    too_rare: int  # labels with fewer images than there are parts
+    deviation: float  # mean over labels and parts of |share of the label − wanted share|
 
 
-def _whole_sizes(shares: np.ndarray, n: int) -> np.ndarray:
-    """Whole numbers close to shares × n that sum to n, none of them 0."""
-    sizes = np.maximum(np.floor(shares * n), 1)
-    while sizes.sum() != n:
-        step = np.sign(n - sizes.sum())
-        lack = np.where((sizes > 1) | (step > 0), step * (shares * n - sizes), -np.inf)
-        sizes[np.argmax(lack)] += step
-    return sizes.astype(np.int64)
+def part_names_and_shares(val: float, test: float, folds: int | None) -> tuple[list[str], list[float]]:
+    """train, val and test with their shares; or so many equal folds called 0, 1, …"""
+    if folds is not None:
+        return [str(i) for i in range(folds)], [1 / folds] * folds
+    if not (0 < val < 1 and 0 <= test < 1 and val + test < 1):
+        raise DataError(f"shares of {val:g} for val and {test:g} for test leave nothing to train on; lower them")
+    wanted = {"train": 1 - val - test, "val": val, "test": test}
+    return [name for name, share in wanted.items() if share], [share for share in wanted.values() if share]
 
 
-def _wanted(shares: np.ndarray, support: np.ndarray) -> np.ndarray:
-    """Positives each part should get: its share, but one at least where there are enough, one at most where not."""
-    wanted = np.outer(shares, support)  # [parts, L + 1]
-    few = support < len(shares)
-    wanted[:, few] = np.minimum(wanted[:, few], 1)
-    for _ in shares:  # what lifts the small to one is taken from those above one
-        lifted = np.maximum(wanted, 1)
-        spare = lifted - 1
-        surplus = (lifted.sum(axis=0) - support) / np.maximum(spare.sum(axis=0), 1e-12)
-        wanted = np.where(few, wanted, lifted - spare * np.clip(surplus, 0, 1))
-    return wanted
-
-
-def _deal(split: _Split, random: np.random.Generator) -> None:
-    """Each image to the part that lacks its rarest label most; then its other labels decide, then the sizes."""
-    left = split.support.copy()
-    while left.any():
-        label = int(np.argmin(np.where(left > 0, left, len(split.part) + 1)))
-        images = split.images(label)
-        for image in random.permutation(images[split.part[images] < 0]):
-            labels = split.labels(image)
-            lack = split.wanted[:, labels] - split.has[:, labels]  # [parts, labels]
-            first = lack[:, labels == label][:, 0].tolist()
-            others = (lack @ split.weight[labels]).tolist()
-            room = (split.wanted_size - split.size).tolist()
-            split.put(image, max(zip(first, others, room, range(len(room)), strict=True))[-1])
-            left[labels] -= 1
-
-
-def _mend_labels(split: _Split, random: np.random.Generator) -> None:
-    """Bring labels to parts where they are missing, by a random walk: it may have to break one to mend two others."""
-    best, fewest = split.part.copy(), int(split.missing().sum())
-    for _ in range(min(200 + 20 * fewest, 5000)):
-        broken = np.flatnonzero(split.missing())
-        if not len(broken):
-            return
-        label = int(random.choice(broken))
-        images = random.permutation(split.images(label)).tolist()
-        if random.random() < 0.1:  # out of a dead end
-            split.put(images[0], int(random.integers(len(split.has))))
-        else:
-            spare = [image for image in images if split.has[split.part[image], label] > 1][:200]
-            empty = np.flatnonzero(split.has[:, label] == 0).tolist()
-            split.put(*min(product(spare, empty), key=lambda move: _harm(split, *move)))
-        if (now := int(split.missing().sum())) < fewest:
-            best, fewest = split.part.copy(), now
-    for image in np.flatnonzero(split.part != best).tolist():
-        split.put(image, int(best[image]))
-
-
-def _harm(split: _Split, image: int, target: int) -> int:
-    """Labels that a move breaks, less those that it mends."""
-    labels = split.labels(image)
-    broken = (split.has[split.part[image], labels] == 1) & (split.has[target, labels] > 0)
-    mended = (split.has[split.part[image], labels] > 1) & (split.has[target, labels] == 0)
-    return int(broken.sum()) - int(mended.sum())
-
-
-def _mend_sizes(split: _Split) -> None:
-    """Move the cheapest images out of parts that are too large, as far as no label goes missing."""
-    moved = True
-    while moved:
-        moved = False
-        for source, target in permutations(range(len(split.size)), 2):
-            excess = split.size - split.wanted_size
-            count = min(excess[source], -excess[target])
-            for image in split.cheapest(source, target)[: -(-count // 4)] if count > 0 else ():
-                if np.isfinite(split.cost(image, target)):
-                    split.put(image, target)
-                    moved = True
-
-
-def _swap(split: _Split) -> None:
-    """Exchange images between two parts while that brings labels closer to their shares."""
-    for _ in range(ROUNDS):
-        before = split.part.copy()
-        for a, b in combinations(range(len(split.size)), 2):
-            for there, back in zip(split.cheapest(a, b)[:SWAPS], split.cheapest(b, a)[:SWAPS], strict=False):
-                gain = split.cost(there, b)
-                if not np.isfinite(gain):
-                    continue
-                split.put(there, b)
-                if gain + split.cost(back, a) < -1e-12:
-                    split.put(back, a)
-                else:
-                    split.put(there, a)
-        if (before == split.part).all():
-            return
+def split_table(
+    table: Table, names: Sequence[str], shares: Sequence[float], seed: int = 0, groups: np.ndarray | None = None
+) -> SplitResult:
+    """Split a table into named parts and say how well that went."""
+    number = folds(table.matrix, shares, seed, groups)
+    total = support(table.matrix)
+    missing, deviations = {}, []
+    for i, (name, share) in enumerate(zip(names, shares, strict=True)):
+        has = support(table.matrix[number == i])
+        absent = np.flatnonzero((has == 0) & (total >= len(names)))
+        missing[name] = [table.labels.names[j] for j in absent]
+        deviations.append(np.abs(has / np.maximum(total, 1) - share)[total >= len(names)])
+    together = None if groups is None else int((np.unique(groups, return_counts=True)[1] > 1).sum())
+    enough = np.concatenate(deviations)
+    return SplitResult(
+        parts=np.array(names)[number],
+        sizes={name: int((number == i).sum()) for i, name in enumerate(names)},
+        wanted=dict(zip(names, shares, strict=True)),
+        groups=together,
+        missing=missing,
+        too_rare=int((total < len(names)).sum()),
+        deviation=float(enough.mean()) if len(enough) else 0.0,
+    )

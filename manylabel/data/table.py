@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from manylabel.data.objects import Objects
 from manylabel.data.source import ImageSource
 from manylabel.error import DataError
+from manylabel.hierarchy import Hierarchy
 from manylabel.labels import UNKNOWN, LabelSpace
 from manylabel.suggest import closest
 
@@ -17,7 +19,7 @@ SPLITS |= {"test": "test", "testing": "test"}
 
 @dataclass(frozen=True)
 class Table:
-    """Images with labels. Rows of `keys`, `matrix` and `split` belong together."""
+    """Images with labels. Rows of `keys`, `matrix`, `split` and `groups` belong together."""
 
     name: str
     source: ImageSource
@@ -26,6 +28,9 @@ class Table:
     matrix: np.ndarray  # [n, L] int8: present, absent, unknown
     split: np.ndarray | None = None  # [n] of 'train', 'val', 'test'; None = the data does not say
     notes: tuple[str, ...] = ()  # what the reader guessed or found odd, for the user to see
+    groups: np.ndarray | None = None  # [n] of str: images of one group stay on one side of a split; '' = of none
+    objects: Objects | None = None  # boxes and masks, where the data has them
+    hierarchy: Hierarchy | None = None  # parents, synonyms and descriptions of the labels, where a file gives them
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -45,6 +50,8 @@ class Table:
             keys=self.keys[rows],
             matrix=self.matrix[rows],
             split=None if self.split is None else self.split[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            objects=None if self.objects is None else self.objects.subset(rows),
         )
 
     def with_labels(self, labels: LabelSpace) -> Table:
@@ -64,7 +71,12 @@ class Table:
             )
         if extra:
             notes.append(f"{len(extra)} labels of this data are unknown to the model and are left out: {_some(extra)}")
-        return replace(self, labels=labels, matrix=matrix, notes=tuple(notes))
+        objects = self.objects
+        if objects is not None:
+            positions = np.full(len(self.labels), -1)
+            positions[[theirs for _, theirs in shared]] = [ours for ours, _ in shared]
+            objects = objects.relabelled(positions)
+        return replace(self, labels=labels, matrix=matrix, objects=objects, notes=tuple(notes))
 
 
 def _some(names: list[str], most: int = 5) -> str:

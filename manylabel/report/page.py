@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -71,29 +72,36 @@ def _read(path: Path) -> dict[str, Any]:
 
 def render(results: dict[str, Any], details: dict[str, Any]) -> str:
     """The page's text, from checked results and details."""
-    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
-    environment.trim_blocks = environment.lstrip_blocks = True
-    for name in ("percent", "share", "count", "compact", "date"):
-        environment.filters[name] = getattr(wording, name)
-    style = (FOLDER / "style.css").read_text(encoding="utf-8")
-    script = _script()
-    return environment.get_template("template.html.j2").render(
+    return fill(
+        "template.html.j2",
+        ("style.css",),
+        SCRIPTS,
+        payload(results, details),
         **results,
         details=details,
         sections=sections(results, details),
         titles=wording.TITLES,
         meaning={**wording.DEFINITIONS, **results["definitions"]},
         freeze=wording.FREEZE,
-        style=Markup(style),
-        script=Markup(script),
-        payload=Markup(embed(payload(results, details))),
-        policy=policy(script, style),
     )
 
 
-def _script() -> str:
-    parts = [(FOLDER / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
+def fill(template: str, styles: Iterable[str], scripts: Iterable[str], data: dict[str, Any], /, **values: Any) -> str:
+    """A page from a template of this folder, with its styles, scripts, the data they draw from, and a policy inside."""
+    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    for name in ("percent", "share", "count", "compact", "date"):
+        environment.filters[name] = getattr(wording, name)
+    style = "".join((FOLDER / name).read_text(encoding="utf-8") for name in styles)
+    parts = [(FOLDER / "script" / f"{name}.js").read_text(encoding="utf-8") for name in scripts]
+    script = '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
+    return environment.get_template(template).render(
+        **values,
+        style=Markup(style),
+        script=Markup(script),
+        payload=Markup(embed(data)),
+        policy=policy(script, style),
+    )
 
 
 def sections(results: dict[str, Any], details: dict[str, Any]) -> dict[str, str]:

@@ -31,6 +31,11 @@ def clean_results(results: Any) -> dict[str, Any]:
         clean[key] = number(need(given, key, where), f"{where}.{key}")
     for key in ("top3", "at_thresholds"):
         clean[key] = None if given.get(key) is None else six(given[key], f"{where}.{key}")
+    clean["levels"] = [
+        _level(level, f"{where}.levels[{i}]")
+        for i, level in enumerate(items(given.get("levels") or [], f"{where}.levels"))
+    ]
+    clean["contradictions"] = number(given.get("contradictions"), f"{where}.contradictions", high=100.0)
     clean["f1_at"] = _f1_at(given.get("f1_at") or {}, f"{where}.f1_at")
     clean["data"] = _data(need(given, "data", where), f"{where}.data")
     clean["model"] = _model(need(given, "model", where), f"{where}.model")
@@ -55,6 +60,12 @@ def _label(value: Any, where: str) -> dict[str, Any]:
     if label["threshold"] is not None:  # a label that is never to be predicted has a threshold above every score
         label["threshold"] = min(label["threshold"], 1.0)
     return label
+
+
+def _level(value: Any, where: str) -> dict[str, Any]:
+    given = mapping(value, where)
+    counts = {key: number(need(given, key, where), f"{where}.{key}") for key in ("level", "labels", "scored")}
+    return counts | {key: number(given.get(key), f"{where}.{key}", high=100.0) for key in ("mAP", "CF1", "OF1")}
 
 
 def _f1_at(value: Any, where: str) -> dict[str, dict[str, float | None]]:

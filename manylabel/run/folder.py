@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manylabel.atomic import write_json, write_text
+from manylabel.atomic import write_json
 from manylabel.config import Config, load_recipe, load_yaml, make_config, merge, parse, plain
 from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
+from manylabel.data.split_file import read_parts, write_split_file
 from manylabel.data.table import Table
 from manylabel.error import CheckpointError, ConfigError
 from manylabel.report import write_report
+from manylabel.run.data_paths import absolute
 
 
 def check_folder(folder: Path, config: Config, overwrite: bool) -> None:
@@ -42,18 +42,14 @@ def reopen_folder(folder: Path, recipe: str | None, settings: list[str], given: 
     values = load_yaml(stored)
     old = parse(Config, values)
     again = merge(merge(values, load_recipe(recipe) if recipe else {}), given)
-    changed = _differences(plain(old), plain(make_config(None, settings, **again)))
-    changed = [text for text in changed if not text.startswith("data.path: ") or not _same_path(old, given)]
+    asked = make_config(None, settings, **again)
+    changed = _differences(plain(old), plain(replace(asked, data=absolute(asked.data))))
     if changed:
         raise ConfigError(
             f"{folder} was started with other settings ({', '.join(changed)}); resume it without them, or start a new run "
             "(cached features are used again)"
         )
     return old
-
-
-def _same_path(old: Config, given: dict[str, Any]) -> bool:
-    return os.path.abspath(given.get("data", {}).get("path", "")) == old.data.path
 
 
 def clear_folder(folder: Path) -> None:
@@ -97,18 +93,10 @@ def fingerprint(keys: np.ndarray) -> str:
 
 def write_split(folder: Path, split: Mapping[str, str]) -> None:
     """Kept in the run's folder, so that resume and evaluate use the same one."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["file_name", "split"])
-    rows.writerows(split.items())
-    write_text(folder / "split.csv", text.getvalue())
+    write_split_file(folder / "split.csv", split)
 
 
 def read_split(folder: Path, table: Table) -> np.ndarray | None:
     """The split this run made, '' for images it did not know; None when it made none."""
     path = folder / "split.csv"
-    if not path.is_file():
-        return None
-    with open(path, newline="", encoding="utf-8") as file:
-        split = {row["file_name"]: row["split"] for row in csv.DictReader(file)}
-    return np.array([split.get(str(key), "") for key in table.keys])
+    return read_parts(path, table) if path.is_file() else None

@@ -17,6 +17,7 @@ from manylabel.config import Config, DataConfig, load_yaml, make_config, parse, 
 from manylabel.data.bad_images import BadImages
 from manylabel.data.read import read_table
 from manylabel.data.sampler import EpochBatches
+from manylabel.data.shard.blocks import blocks_of
 from manylabel.data.table import Table
 from manylabel.error import DataError
 from manylabel.evaluation import describe, details, judge
@@ -69,6 +70,7 @@ def evaluate(
         shuffle=False,
         rank=accelerator.process_index,
         world=accelerator.num_processes,
+        blocks=blocks_of(table.source, table.keys),
     )
     feed = PixelFeed(table, order, bundle.preprocess, workers=config.data.workers)
     bad = BadImages(len(table), config.data.max_bad_share)
@@ -77,7 +79,9 @@ def evaluate(
     bad.add(unreadable)
     judged = table.subset(rows)
     here = bool(bundle.fitted_on) and fingerprint(judged.keys) == bundle.fitted_on
-    figures = judge(scores, judged.matrix, judged.labels, bundle.thresholds, fitted_here=here)
+    figures = judge(
+        scores, judged.matrix, judged.labels, bundle.thresholds, fitted_here=here, hierarchy=bundle.hierarchy
+    )
     figures["notes"] += table.notes[len(read_notes) :]
     if same and chosen == "train":
         figures["notes"].append("the model was trained on these images: the figures say nothing about others")

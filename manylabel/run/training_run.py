@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +26,8 @@ from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
 from manylabel.data.bad_images import BadImages
 from manylabel.data.read import read_table
 from manylabel.data.sampler import EpochBatches
-from manylabel.data.split import train_val_split
+from manylabel.data.shard.blocks import blocks_of
+from manylabel.data.split import joined_groups, train_val_split
 from manylabel.data.table import Table
 from manylabel.data.transform import varies
 from manylabel.error import ConfigError, DataError
@@ -38,6 +38,7 @@ from manylabel.loss import LOSSES
 from manylabel.metric import fit_thresholds
 from manylabel.model import Model
 from manylabel.neck import NECKS
+from manylabel.run.data_paths import absolute, anonymous
 from manylabel.run.folder import (
     check_folder,
     clear_folder,
@@ -106,10 +107,9 @@ def train(
 
 def resolve(config: Config) -> Config:
     """The config with every option of every part written out; wrong names and options are found here, before work."""
-    path = config.data.path
     config = replace(
         config,
-        data=replace(config.data, path=path if path in ("", "scenes") else os.path.abspath(path)),
+        data=absolute(config.data),
         neck=NECKS.resolve(config.neck),
         head=HEADS.resolve(config.head),
         loss=LOSSES.resolve(config.loss),
@@ -242,10 +242,11 @@ class _Run:
         if kept is not None:
             return kept
         share = self.config.data.validation_share
-        split = train_val_split(table.matrix, share, self.config.train.seed)
+        split = train_val_split(table.matrix, share, self.config.train.seed, joined_groups(table.groups))
         held = (split == "val").mean()
         why = "" if abs(held - share) < 0.02 else f" instead of {share:.0%}, so that rare labels are on both sides"
-        console.say(f"{table.name}: no split column, so {held:.0%} are held out (stratified){why}")
+        kept_together = "" if table.groups is None else ", groups kept together"
+        console.say(f"{table.name}: no split column, so {held:.0%} are held out (stratified{kept_together}){why}")
         self.new_split = dict(zip(table.keys.tolist(), split.tolist(), strict=True))
         return split
 
@@ -283,6 +284,7 @@ class _Run:
         if self.config.backbone.freeze == "frozen":
             console.say("augmentation, or train.cache=off: the frozen features are computed anew in every epoch")
         preprocess, workers = model.backbone.preprocess, self.config.data.workers
+        order.blocks = val.blocks = blocks_of(table.source, table.keys)
         return (
             PixelFeed(table, order, preprocess, augment=self.config.augment, workers=workers, seed=t.seed),
             PixelFeed(table, val, preprocess, workers=workers),
@@ -318,16 +320,22 @@ class _Run:
         self, model: Model, judged: Table, scores: np.ndarray, history: list[dict[str, Any]], bad: int
     ) -> RunResult:
         thresholds = fit_thresholds(scores, judged.matrix)
-        figures = judge(scores, judged.matrix, judged.labels, thresholds, fitted_here=True)
+        figures = judge(scores, judged.matrix, judged.labels, thresholds, fitted_here=True, hierarchy=judged.hierarchy)
         if self.config.train.keep == "best":
             figures["notes"].append(CHOSEN_HERE)
         title = f"{self.config.head.name} on {self.config.backbone.name}"
         data = {"name": judged.name, "split": "val", "images": len(judged), "bad_images": bad}
         results = describe(title, data, model_facts(model, self.config), figures)
         if self.accelerator.is_main_process:
-            shared = replace(self.config, data=replace(self.config.data, path=Path(self.config.data.path).name))
+            shared = replace(self.config, data=anonymous(self.config.data))
             bundle = Bundle(
-                model, shared, judged.labels, thresholds, model.backbone.preprocess, fingerprint(judged.keys)
+                model,
+                shared,
+                judged.labels,
+                thresholds,
+                model.backbone.preprocess,
+                fitted_on=fingerprint(judged.keys),
+                hierarchy=judged.hierarchy,
             )
             save_bundle(self.folder / "bundle", bundle, results)
             write_outputs(self.folder, results, details_of(judged, scores, history))

@@ -24,6 +24,7 @@ import PIL
 import torch
 
 from manylabel.atomic import sweep, write_json
+from manylabel.cache_folder import cache_folder
 from manylabel.data.dataset import ImageDataset, pixel_loader
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.table import Table
@@ -39,11 +40,6 @@ FORMAT = 2
 BATCH = 16  # fastest on a CPU; the same batches on every run give the same bits
 SAVE_EVERY = 32  # batches between two notes of progress
 HEADROOM = 1.05
-
-
-def cache_folder() -> Path:
-    given = os.environ.get("MANYLABEL_CACHE")
-    return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "manylabel"
 
 
 @dataclass(frozen=True)

@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-import html
-import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from headless import HOSTILE, ask, assert_light_and_dark, browse, needs_browser
 
 from manylabel.report import write_report
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-pytestmark = pytest.mark.skipif(
-    BROWSER is None, reason="no chromium, chromium-browser, google-chrome or chrome on PATH; install one to run these"
-)
-FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--virtual-time-budget=4000",
-]  # fmt: skip
-HOSTILE = [
-    "<script>window.hacked=1;alert(1)</script>",
-    '"><img src=x onerror="window.hacked=1">',
-    "</script><svg onload=window.hacked=1>",
-    "' onmouseover='window.hacked=1",
-    "a & b &lt;i&gt;",
-    "line\u2028and\u2029paragraph",
-    "שלום كلب",
-    "\u202egnp.evil",
-    "🐶🇬🇧",
-    "x" * 1000,
-]
+pytestmark = needs_browser
 NAMES = ["dog", "Cat", "person 10", "person 9", "tree", "boat"]
 APS = [50.0, 90.0, 70.0, 30.0, None, 70.0]
 SUPPORT = [5, 100, 40, 8, 0, 300]
@@ -75,41 +52,6 @@ def report(folder: Path, names: list[str], aps: list[float | None], support: lis
         ],
     }
     return write_report(results, details, folder / "report.html")
-
-
-def browse(page: Path, *flags: str) -> str:
-    """What the browser prints for the page, with a profile of its own."""
-    profile = page.parent / "profile"
-    command = [str(BROWSER), *FLAGS, f"--user-data-dir={profile}", *flags, page.as_uri()]
-    done = subprocess.run(command, capture_output=True, timeout=240, check=True)
-    return done.stdout.decode("utf-8", "replace")
-
-
-def ask(page: Path, script: str, width: int = 1280) -> Any:
-    """What a script returns, run in a copy of the page without its policy; any fault of a script is a failure."""
-    text = page.read_text(encoding="utf-8")
-    text, removed = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
-    assert removed == 1
-    watch = "<script>window.faults = []; addEventListener('error', e => faults.push(e.message));</script>"
-    answer = (
-        "<script>addEventListener('load', () => setTimeout(() => {"
-        "const $ = s => document.querySelector(s), $$ = s => [...document.querySelectorAll(s)];"
-        f"const value = (() => {{ {script} }})();"
-        "const place = document.createElement('pre'); place.id = 'answer';"
-        "place.textContent = JSON.stringify({value, faults, hacked: 'hacked' in window});"
-        "document.body.append(place); }, 50));</script>"
-    )
-    copy = page.with_name("asked.html")
-    copy.write_text(
-        text.replace("<head>", f"<head>{watch}", 1).replace("</body>", f"{answer}</body>"), encoding="utf-8"
-    )
-    dom = browse(copy, f"--window-size={width},900", "--dump-dom")
-    found = re.search(r'<pre id="answer">(.*?)</pre>', dom, re.S)
-    assert found, "the page's script did not get as far as answering"
-    said = json.loads(html.unescape(found.group(1)))
-    assert said["faults"] == []
-    assert said["hacked"] is False
-    return said.get("value")
 
 
 @pytest.fixture(scope="module")
@@ -261,18 +203,7 @@ def test_a_phone_shows_the_curve_under_its_row_and_never_scrolls_sideways(plain:
 
 
 def test_light_and_dark(plain: Path) -> None:
-    def picture(*flags: str) -> np.ndarray:
-        path = plain.with_name("shot.png")
-        browse(plain, "--window-size=1280,2400", f"--screenshot={path}", *flags)
-        with Image.open(path) as image:
-            return np.asarray(image.convert("L"), np.float64)  # [2400, 1280]
-
-    light, dark = picture(), picture("--force-dark-mode")
-    assert light.shape == (2400, 1280)
-    assert light.mean() > 200
-    assert dark.mean() < 80
-    assert light.std() > 10  # something is drawn
-    assert dark.std() > 10
+    assert_light_and_dark(plain)
 
 
 @pytest.mark.slow

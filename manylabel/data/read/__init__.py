@@ -1,4 +1,4 @@
-"""From what people have to the one table. `read_table` is the only door."""
+"""From what people have to the one table. `read_table` is the only door; `open_data` the same for streams of records."""
 
 from __future__ import annotations
 
@@ -7,50 +7,127 @@ from pathlib import Path
 import numpy as np
 
 from manylabel.config import DataConfig
-from manylabel.data.read.csv import read_csv
+from manylabel.data.read import (
+    automl,
+    coco,
+    createml,
+    csv,
+    fiftyone,
+    folders,
+    hf_datasets,
+    imagefolder,
+    jsonl,
+    label_studio,
+    nus_wide,
+    nus_wide_zsl,
+    open_images,
+    parquet,
+    visual_genome,
+    voc,
+    webdataset,
+)
+from manylabel.data.read.assemble import assemble
+from manylabel.data.read.check import CheckedRecords
+from manylabel.data.read.format import Format
+from manylabel.data.read.label_file import read_label_file
 from manylabel.data.scenes import LABELS, label_matrix
 from manylabel.data.source import SceneSource
+from manylabel.data.split_file import with_split_file
 from manylabel.data.table import Table
 from manylabel.error import DataError
+from manylabel.hierarchy import Hierarchy
 from manylabel.labels import LabelSpace
 from manylabel.suggest import closest
 
-READERS = {"csv": read_csv}
-SUFFIXES = {".csv": "csv", ".tsv": "csv"}
-USUAL_NAMES = ("labels.csv", "labels.tsv")
+_MODULES = (  # the first that recognises a path reads it
+    hf_datasets,
+    webdataset,
+    coco,
+    voc,
+    open_images,
+    nus_wide,
+    nus_wide_zsl,
+    fiftyone,
+    createml,
+    label_studio,
+    visual_genome,
+    imagefolder,
+    automl,
+    parquet,
+    jsonl,
+    csv,
+    folders,
+)
+FORMATS: dict[str, Format] = {module.FORMAT.name: module.FORMAT for module in _MODULES}
+USUAL_NAMES = ("labels.csv", "labels.tsv", "labels.jsonl", "labels.parquet")
+LABEL_FILES = {".csv", ".tsv", ".json", ".jsonl", ".parquet"}
 
 
 def read_table(config: DataConfig) -> Table:
-    """The table that config.path names: 'scenes', a label file, or a folder with one label file in it."""
+    """The table that config.path names: 'scenes', a label file, or a folder in a format we know."""
     if config.path == "scenes":
-        return read_scenes(config)
+        return with_split_file(read_scenes(config), config)
+    records = open_data(config)
+    return with_split_file(assemble(records.reading, config, records.hierarchy), config)
+
+
+def open_data(config: DataConfig) -> CheckedRecords:
+    """The records of what config.path names, one at a time, for work that must not hold them all."""
+    path, kind, reason = find_format(config)
+    reading = kind.open(path, config)
+    reading.notes.insert(0, f"read as {kind.title} ({reason}); another format: --format NAME")
+    return CheckedRecords(reading, config, _label_file(config))
+
+
+def find_format(config: DataConfig) -> tuple[Path, Format, str]:
+    """(path, format, what gave it away) of the data at config.path."""
     if not config.path:
-        raise DataError("no data given; name a label file, a folder that holds one, or 'scenes' for the embedded data")
+        raise DataError("no data given; name a label file, a folder of data, or 'scenes' for the embedded data")
     path = Path(config.path)
     if not path.exists():
         near = [str(p) for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise DataError(f"{path} does not exist{closest(str(path), near) if near else ''}")
+    if config.format != "auto":
+        if config.format not in FORMATS:
+            raise DataError(
+                f"we do not know the format {config.format!r}{closest(config.format, FORMATS)} (data.format)"
+            )
+        kind = FORMATS[config.format]
+        if path.is_dir() and not kind.sniff(path):
+            path = next((p for p in _candidates(path) if kind.sniff(p)), path)
+        return path, kind, "as asked"
+    for kind in FORMATS.values():
+        if reason := kind.sniff(path):
+            return path, kind, reason
     if path.is_dir():
-        path = _label_file(path)
-    kind = config.format if config.format != "auto" else SUFFIXES.get(path.suffix.lower(), "")
-    if kind not in READERS:
-        what = f"format {kind!r}" if kind else f"what kind of label file {path} is"
-        raise DataError(f"we do not know {what}{closest(kind or path.suffix.lower(), READERS)} (data.format)")
-    return READERS[kind](path, config)
+        inside = _only_label_file(path)
+        for kind in FORMATS.values():
+            if reason := kind.sniff(inside):
+                return inside, kind, reason
+        path = inside
+    raise DataError(f"we do not know what kind of label file {path} is; name it with --format ({', '.join(FORMATS)})")
 
 
-def _label_file(folder: Path) -> Path:
-    for name in USUAL_NAMES:
-        if (folder / name).is_file():
-            return folder / name
-    found = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
-    if len(found) == 1:
+def _candidates(folder: Path) -> list[Path]:
+    usual = [folder / name for name in USUAL_NAMES if (folder / name).is_file()]
+    seen = [path for path in folder.iterdir() if path.suffix.lower() in LABEL_FILES and path.name[0] != "."]
+    return usual + [path for path in sorted(seen) if path.is_file() and path not in usual]
+
+
+def _only_label_file(folder: Path) -> Path:
+    found = _candidates(folder)
+    if found and (len(found) == 1 or found[0].name in USUAL_NAMES):
         return found[0]
     if found:
         raise DataError(f"{folder} holds several label files ({', '.join(p.name for p in found)}); name the one to use")
     raise DataError(
-        f"{folder} is a folder without a label file; put a labels.csv in it (file_name,labels with one row per image)"
+        f"{folder} is a folder without a label file; put a labels.csv in it (file_name,labels with one row per image), "
+        "or images in one folder per label"
     )
+
+
+def _label_file(config: DataConfig) -> Hierarchy | None:
+    return None if config.labels is None else read_label_file(Path(config.labels))
 
 
 def read_scenes(config: DataConfig) -> Table:

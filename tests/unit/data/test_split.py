@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from manylabel.data.split import stratified_folds, train_val_split
+from manylabel.data.split import train_val_split
+from manylabel.data.stratify import stratified_folds
 from manylabel.error import DataError
 from manylabel.labels import ABSENT, PRESENT, UNKNOWN
 

@@ -9,21 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from manylabel.cli.common import DATA_HELP, Commands, DataFormat, Settings, data_section
+from manylabel.cli.data import data_app
 from manylabel.error import ManylabelError
 from manylabel.suggest import closest
-
-
-class Commands(TyperGroup):
-    """Answers an unknown command with the closest one."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        names = self.list_commands(ctx)
-        if args and not args[0].startswith("-") and args[0] not in names:
-            ctx.fail(f"there is no command {args[0]!r}{closest(args[0], names)}")
-        return super().resolve_command(ctx, args)
-
 
 HELP = """Recognise everything in an image at once.
 
@@ -42,15 +32,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(
-    cls=Commands, help="Look at data before training on it.", no_args_is_help=True, rich_markup_mode=None
-)
 app.add_typer(data_app, name="data")
-
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="any setting, e.g. train.epochs=20")
-]
-DATA_HELP = "a label file, a folder that holds one, or 'scenes'"
 
 
 def _version(asked: bool) -> None:
@@ -87,6 +69,7 @@ def train(
     full: Annotated[bool, typer.Option("--full", help="train everything")] = False,
     epochs: Annotated[int | None, typer.Option(help="passes over the training images", min=1)] = None,
     seed: Annotated[int | None, typer.Option(help="same seed, same weights")] = None,
+    data_format: DataFormat = None,
     settings: Settings = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the run in --out")] = False,
@@ -108,7 +91,7 @@ def train(
         raise ManylabelError(
             "no data given; name a label file or a folder that holds one, e.g. manylabel train photos/"
         )
-    sections: dict[str, Any] = {}
+    sections: dict[str, Any] = {"data": data_section(None, data_format)} if data_format else {}
     if head:
         sections["head"] = {"name": head}
     if backbone:
@@ -136,6 +119,7 @@ def evaluate(
     split: Annotated[str | None, typer.Option(help="train, val or test; default: val where there is one")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write results.json here")] = None,
     report_file: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="write a report here")] = None,
+    data_format: DataFormat = None,
     settings: Settings = None,
 ) -> None:
     """Judge a trained model, from the pixels on.
@@ -148,7 +132,8 @@ def evaluate(
     from manylabel.atomic import write_json
     from manylabel.printing import print_figures
 
-    results, extra = runs.evaluate(run, data=data, split=split, settings=settings or [])
+    asked = [f"data.format={data_format}"] if data_format else []
+    results, extra = runs.evaluate(run, data=data, split=split, settings=[*asked, *(settings or [])])
     print_figures(results)
     if json_file:
         write_json(json_file, results)
@@ -161,33 +146,54 @@ def evaluate(
 @app.command()
 def predict(
     bundle: Annotated[Path, typer.Argument(help="folder of a bundle or a run")],
-    images: Annotated[list[Path], typer.Argument(help="image files and folders of images")],
+    images: Annotated[list[Path], typer.Argument(help="image files, folders of images, tar and Parquet shards")],
     as_json: Annotated[bool, typer.Option("--json", help="all labels as JSON on standard output")] = False,
     top: Annotated[int | None, typer.Option(help="at most so many labels per image", min=1)] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="write labels and scores here")] = None,
+    label_studio: Annotated[
+        Path | None,
+        typer.Option("--label-studio", metavar="FILE", help="write tasks for Label Studio here, to correct"),
+    ] = None,
 ) -> None:
     """Say what is in images: the labels whose score reaches their own threshold (--json: all labels).
+
+    Folders are searched for images; tar and Parquet shards are read as they are.
 
     \b
     manylabel predict runs/mine holiday.jpg photos/
     manylabel predict runs/mine holiday.jpg --json --top 5
+    manylabel predict runs/mine shards/*.tar --csv tags.csv
+    manylabel predict runs/mine photos/ --label-studio tasks.json
     """
+    from contextlib import ExitStack
+
     from manylabel import console
     from manylabel.predict import Predictor, find_images
+    from manylabel.prediction_file import csv_file, label_studio_file
     from manylabel.printing import prediction_line
 
     found = find_images(images)
     predictor = Predictor.load(bundle)
+    asked = ((csv, csv_file), (label_studio, label_studio_file))
+    read = 0
+    with ExitStack() as files:
+        sinks = [files.enter_context(open_file(path, predictor.labels)) for path, open_file in asked if path]
+        advance = files.enter_context(console.counting("predicting", len(found))) if as_json or sinks else None
+        kept = []
+        for prediction in predictor.stream(found, *([advance] if advance else [])):  # lines as soon as they are known
+            read += prediction.error is None
+            for add in sinks:
+                add(prediction)
+            if as_json:
+                kept.append(prediction.plain(top))
+            elif not sinks or prediction.error is not None:
+                typer.echo(prediction_line(prediction, top))
     if as_json:
-        with console.counting("predicting", len(found)) as advance:
-            predictions = list(predictor.stream(found, advance))
-        typer.echo(json.dumps([p.plain(top) for p in predictions], indent=1, ensure_ascii=False))
-        failed = [p.error for p in predictions]
-    else:
-        failed = []
-        for prediction in predictor.stream(found):  # each batch's lines as soon as they are known
-            typer.echo(prediction_line(prediction, top))
-            failed.append(prediction.error)
-    if all(failed):
+        typer.echo(json.dumps(kept, indent=1, ensure_ascii=False))
+    for path, _ in asked:
+        if path:
+            typer.echo(f"{len(found)} images are in {path}", err=as_json)
+    if not read:
         raise typer.Exit(1)
 
 
@@ -200,35 +206,6 @@ def report(
     from manylabel.report import report_from_files
 
     typer.echo(report_from_files(run, out))
-
-
-@data_app.command("check")
-def check(
-    path: Annotated[str, typer.Argument(help=DATA_HELP)],
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write the findings here")] = None,
-    settings: Settings = None,
-) -> None:
-    """Look at labels and images; the exit code is 0 when a model can be trained on them.
-
-    \b
-    manylabel data check photos/
-    """
-    from manylabel import console
-    from manylabel.atomic import write_json
-    from manylabel.config import make_config
-    from manylabel.data.audit import audit
-    from manylabel.data.read import read_table
-    from manylabel.printing import print_audit
-
-    config = make_config(None, settings or [], data={"path": path}).data
-    table = read_table(config)
-    with console.counting("decoding", len(table)) as advance:
-        findings = audit(table, max_bad_share=config.max_bad_share, workers=config.workers, advance=advance)
-    print_audit(findings, table.notes)
-    if json_file:
-        write_json(json_file, findings.plain())
-    if not findings.trainable:
-        raise typer.Exit(1)
 
 
 @app.command()
@@ -299,7 +276,7 @@ def demo(
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="metrics or loader")],
+    name: Annotated[str, typer.Argument(help="metrics, loader or split")],
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write the rows here")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="smaller inputs, for a first look")] = False,
 ) -> None:

@@ -1,0 +1,136 @@
+"""Images that are there more than once: byte for byte, or near enough (rescaled, recompressed, brighter).
+
+Near duplicates are searched among hashes of 64 bits without comparing all pairs. The hash is cut into four bands of
+16 bits: two hashes that differ in at most 7 bits agree in some band up to one bit, so that only the images in the same
+or a neighbouring bucket of a band need to be compared. Thumbnails then confirm what the hashes suggest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from manylabel.data.audit.inspection import Inspection
+from manylabel.data.audit.perceptual import likeness
+
+BANDS, BAND_BITS = 4, 16
+DISTANCE = 2 * BANDS - 1  # if more than this many bits differ, two or more may differ in every band
+ALIKE = (
+    0.9  # correlation of the edges of thumbnails: copies of photos have over 0.95, others with like hashes under 0.6
+)
+BLANK = 2.5  # deviation of the grey values below which an image shows nothing, so that its hash means nothing
+MOST_IN_BUCKET = 2048  # more images than this in one bucket are not all compared
+AT_ONCE = 1 << 22  # pairs compared together
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Which images are the same. Near pairs are between the first images of two exact groups."""
+
+    exact: np.ndarray  # [n] number of the first row with the same content (its own row if there is none)
+    near: np.ndarray  # [pairs, 2] row numbers, the smaller first
+    distance: np.ndarray  # [pairs] bits by which the hashes differ
+    group: np.ndarray  # [n] number of the first row of everything that hangs together
+    not_compared: int  # images left out where too many look alike
+
+
+def find_duplicates(inspection: Inspection) -> Duplicates:
+    """All exact duplicates, and the near duplicates among images that show something."""
+    exact = _same_content(inspection)
+    facts = inspection.facts
+    rows = np.arange(len(facts))
+    candidates = np.flatnonzero((exact == rows) & inspection.readable & (facts["deviation"] >= BLANK))
+    pairs, left_out = near_pairs(facts["look"][candidates])
+    pairs = candidates[pairs]
+    pairs = pairs[_confirmed(facts["thumbnail"], pairs)]
+    distance = np.bitwise_count(facts["look"][pairs[:, 0]] ^ facts["look"][pairs[:, 1]])
+    group = connected(len(facts), np.concatenate([pairs, np.stack([exact, rows], axis=1)]))
+    return Duplicates(exact, pairs, distance, group, left_out)
+
+
+def near_duplicate_groups(inspection: Inspection) -> np.ndarray:
+    """The group of each image, for keeping duplicates together: equal numbers, same picture. [n] int64
+
+    Unreadable images are in a group each.
+    """
+    return find_duplicates(inspection).group
+
+
+def near_pairs(hashes: np.ndarray) -> tuple[np.ndarray, int]:
+    """Pairs (i, j), i < j, of hashes that differ in at most DISTANCE bits, and how many were left out of the search.
+
+    [n] uint64 → [pairs, 2] int64, sorted
+    """
+    hashes = np.ascontiguousarray(hashes, np.uint64)
+    found = [np.zeros((0, 2), np.int64)]
+    left_out = 0
+    for band in range(BANDS):
+        keys = (hashes >> np.uint64(band * BAND_BITS)) & np.uint64((1 << BAND_BITS) - 1)
+        order = np.argsort(keys, kind="stable")
+        counts = np.bincount(keys.astype(np.int64), minlength=1 << BAND_BITS)
+        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        left_out = max(left_out, int(np.maximum(counts - MOST_IN_BUCKET, 0).sum()))
+        for i, j in _neighbours(order, starts, np.minimum(counts, MOST_IN_BUCKET)):
+            close = np.bitwise_count(hashes[i] ^ hashes[j]) <= DISTANCE
+            found.append(np.sort(np.stack([i[close], j[close]], axis=1), axis=1))
+    return np.unique(np.concatenate(found), axis=0), left_out
+
+
+def _neighbours(order: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs of images whose keys are the same or differ in one bit, some millions at a time."""
+    buckets = np.flatnonzero(counts)
+    for mask in (0, *(1 << bit for bit in range(BAND_BITS))):
+        others = buckets ^ mask
+        wanted = (counts[others] > 0) & ((others > buckets) if mask else (counts[buckets] > 1))
+        yield from _products(order, starts, counts, buckets[wanted], others[wanted])
+
+
+def _products(
+    order: np.ndarray, starts: np.ndarray, counts: np.ndarray, a: np.ndarray, b: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Every image of bucket a[k] with every one of bucket b[k]; where both are one bucket, each pair once."""
+    sizes = counts[a] * counts[b]
+    ends = np.cumsum(sizes)
+    begin = 0
+    while begin < len(a):
+        before = ends[begin] - sizes[begin]
+        end = max(begin + 1, int(np.searchsorted(ends, before + AT_ONCE, side="right")))
+        which = np.repeat(np.arange(begin, end), sizes[begin:end])
+        within = np.arange(len(which)) - (ends[which] - sizes[which] - before)
+        row, column = np.divmod(within, counts[b[which]])
+        once = (a[which] != b[which]) | (row < column)
+        which, row, column = which[once], row[once], column[once]
+        yield order[starts[a[which]] + row], order[starts[b[which]] + column]
+        begin = end
+
+
+def _confirmed(thumbnails: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    sure = np.zeros(len(pairs), bool)
+    for start in range(0, len(pairs), 4096):
+        some = pairs[start : start + 4096]
+        sure[start : start + 4096] = likeness(thumbnails[some[:, 0]], thumbnails[some[:, 1]]) >= ALIKE
+    return sure
+
+
+def _same_content(inspection: Inspection) -> np.ndarray:
+    """The first row with the same bytes. [n]"""
+    content = np.ascontiguousarray(inspection.facts["content"]).view("V16").ravel()
+    _, first, inverse = np.unique(content, return_index=True, return_inverse=True)
+    rows = np.arange(len(content))
+    return np.where(inspection.readable, first[inverse.ravel()], rows)
+
+
+def connected(n: int, pairs: np.ndarray) -> np.ndarray:
+    """The smallest number that each of 0 … n-1 is connected with. [pairs, 2] → [n] int64"""
+    group = np.arange(n)
+    while True:
+        low = group[pairs].min(axis=1)
+        before = group.copy()
+        for end in (0, 1):
+            np.minimum.at(group, before[pairs[:, end]], low)
+        while (group[group] != group).any():
+            group = group[group]
+        if (group == before).all():
+            return group

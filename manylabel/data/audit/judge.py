@@ -1,0 +1,106 @@
+"""From findings to advice: problems keep a model from being trained, warnings should be looked at first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manylabel.data.audit.counts import Counts
+from manylabel.data.audit.suspicion import KINDS
+from manylabel.data.table import Table
+
+TOO_RARE_TO_SPLIT = 2
+TOO_RARE_TO_JUDGE = 10
+
+
+def judge(table: Table, counts: Counts, found: dict[str, Any], max_bad_share: float) -> tuple[list[str], list[str]]:
+    """(problems, warnings), a sentence each."""
+    problems, warnings = _about_labels(table, counts, found)
+    splits = found["splits"]
+    if splits and not splits.get("train"):
+        problems.append("no image is in split 'train'")
+    if splits and not splits.get("val"):
+        problems.append("no image is in split 'val'; a model could not be judged")
+    if not splits and len(table) < 2:
+        problems.append("one image cannot be split into a part to learn from and a part to judge on")
+    bad = len(found["unreadable"])
+    if bad > max_bad_share * len(table):
+        problems.append(
+            f"{_many(bad, 'image')} ({bad / len(table):.1%}) cannot be read, over the limit of {max_bad_share:.1%} "
+            "(--set data.max_bad_share=…)"
+        )
+    elif bad:
+        warnings.append(f"{_many(bad, 'image')} cannot be read and will be left out")
+    return problems, [*_about_leaks(table, found), *warnings, *_about_images(found)]
+
+
+def _about_labels(table: Table, counts: Counts, found: dict[str, Any]) -> tuple[list[str], list[str]]:
+    problems, warnings = [], []
+    one_sided = int((counts.absent == 0).sum())
+    if one_sided == len(table.labels):
+        problems.append("no label is absent anywhere; if blank cells mean absent: --set data.blank=absent")
+    elif one_sided:
+        warnings.append(f"{_many(one_sided, 'label')} absent from no image: a model can only say yes there")
+    if rare := found["too_rare_to_split"]:
+        warnings.append(
+            f"{_many(len(rare), 'label')} with fewer than {TOO_RARE_TO_SPLIT} images: that cannot be both learnt and judged"
+        )
+    if "train" in counts.by_split and "val" in counts.by_split:
+        train, val = counts.by_split["train"], counts.by_split["val"]
+        for gap, what in (((train == 0) & (val > 0), "training"), ((train > 0) & (val == 0), "validation")):
+            missing = [table.labels.names[i] for i in np.flatnonzero(gap)]
+            if missing:
+                warnings.append(f"{_many(len(missing), 'label')} with no {what} image: {', '.join(missing[:5])}")
+    if pairs := found["similar_names"]:
+        some = ", ".join(f"{a!r} and {b!r}" for a, b in (pair["labels"] for pair in pairs[:3]))
+        warnings.append(f"{_many(len(pairs), 'pair')} of label names may be one label written twice: {some}")
+    if count := found["cooccurrence"]["identical_count"]:
+        some = ", ".join(f"{a!r} and {b!r}" for a, b in found["cooccurrence"]["identical"][:3])
+        warnings.append(f"{_many(count, 'pair')} of labels on exactly the same images: {some}")
+    return problems, warnings
+
+
+def _about_leaks(table: Table, found: dict[str, Any]) -> list[str]:
+    warnings = []
+    if count := found["leaks"]["count"]:
+        where = ", ".join(f"{n} of {name}" for name, n in found["leaks"]["images"].items())
+        warnings.append(
+            f"{_many(count, 'pair')} of the same picture in different splits ({where}): "
+            "figures will look better than they are"
+        )
+    if table.groups is not None and table.split is not None:
+        places = np.unique(np.stack([table.groups.astype(str), table.split]), axis=1)  # [2, groups in splits]
+        apart = int((np.unique(places[0][places[0] != ""], return_counts=True)[1] > 1).sum())
+        if apart:
+            warnings.append(f"{_many(apart, 'group')} with images in more than one split")
+    return warnings
+
+
+def _about_images(found: dict[str, Any]) -> list[str]:
+    warnings = []
+    copies = found["duplicates"]
+    if copies["exact_copies"] or copies["near_copies"]:
+        warnings.append(
+            f"{copies['exact_copies']} exact and {copies['near_copies']} near copies of other images, in "
+            f"{_many(copies['group_count'], 'group')}"
+        )
+    if copies["not_compared"]:
+        warnings.append(
+            f"{_many(copies['not_compared'], 'image')} not compared with all others, for too many look nearly the same"
+        )
+    if count := found["contradictions"]["count"]:
+        first = found["contradictions"]["groups"][0]
+        some = f"{' and '.join(first['images'][:2])} differ in {', '.join(first['labels'][:3])}"
+        warnings.append(f"{_many(count, 'picture')} with different labels in different copies: {some}")
+    if kinds := found["suspicious"]["kinds"]:
+        what = ", ".join(f"{count} {KINDS[kind]}" for kind, count in kinds.items())
+        warnings.append(f"{_many(sum(kinds.values()), 'suspicious image')}: {what}")
+    if unlisted := found["unlisted"]["count"]:
+        some = ", ".join(found["unlisted"]["first"][:3])
+        warnings.append(f"{_many(unlisted, 'image')} in the data folder but not in the label file: {some}")
+    return warnings
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,91 @@
+"""What duplicates do harm: the same picture in two splits, or with labels that contradict each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manylabel.data.audit.duplicates import Duplicates
+from manylabel.data.table import Table
+from manylabel.labels import ABSENT, PRESENT
+
+MOST_LISTED = 1000
+
+
+@dataclass(frozen=True)
+class Leaks:
+    """Pairs of the same picture in different splits; all are counted, MOST_LISTED are named."""
+
+    count: int
+    pairs: list[dict[str, Any]]
+    images: dict[str, int]  # split → its images that are also in another split
+
+
+def members(groups: np.ndarray) -> dict[int, np.ndarray]:
+    """Rows of each group that has more than one, by its first row. [n] → lists"""
+    order = np.argsort(groups, kind="stable")
+    first, starts, sizes = np.unique(groups[order], return_index=True, return_counts=True)
+    several = sizes > 1
+    bounds = zip(first[several].tolist(), starts[several].tolist(), sizes[several].tolist(), strict=True)
+    return {group: order[start : start + size] for group, start, size in bounds}
+
+
+def find_leaks(table: Table, found: Duplicates) -> Leaks:
+    """Exact and near duplicates between splits; none where the data has no splits."""
+    if table.split is None:
+        return Leaks(0, [], {})
+    names, split = np.unique(table.split, return_inverse=True)
+    held = np.zeros((len(table), len(names)), np.int64)  # images of an exact group, by its first row and split
+    np.add.at(held, (found.exact, split.ravel()), 1)
+    near = held.copy()
+    for a, b in ((0, 1), (1, 0)):
+        np.add.at(near, found.near[:, a], held[found.near[:, b]])
+    own = near[found.exact, split.ravel()]
+    leaking = near[found.exact].sum(axis=1) > own  # [n]
+    a, b = held[found.near[:, 0]], held[found.near[:, 1]]  # [pairs, splits]
+    between_near = a.sum(axis=1) * b.sum(axis=1) - (a * b).sum(axis=1)
+    between_exact = (held.sum(axis=1) ** 2 - (held**2).sum(axis=1)) // 2
+    images = {str(name): int(leaking[split.ravel() == i].sum()) for i, name in enumerate(names)}
+    return Leaks(
+        int(between_near.sum() + between_exact.sum()),
+        _listed(table, found, np.flatnonzero(between_exact), np.flatnonzero(between_near)),
+        {name: count for name, count in images.items() if count},
+    )
+
+
+def _listed(table: Table, found: Duplicates, exact: np.ndarray, near: np.ndarray) -> list[dict[str, Any]]:
+    groups = members(found.exact)
+    pairs: list[dict[str, Any]] = []
+
+    def add(a: np.ndarray, b: np.ndarray, kind: str, distance: int) -> None:
+        split = table.split
+        assert split is not None
+        for i in a.tolist():
+            for j in b.tolist():
+                if len(pairs) == MOST_LISTED:
+                    return
+                if split[i] != split[j] and (kind == "near" or i < j):
+                    keys, splits = [str(table.keys[i]), str(table.keys[j])], [str(split[i]), str(split[j])]
+                    pairs.append({"images": keys, "splits": splits, "kind": kind, "distance": distance})
+
+    for first in exact.tolist():
+        add(groups[first], groups[first], "exact", 0)
+    for pair in near.tolist():
+        a, b = (groups.get(int(row), np.array([row])) for row in found.near[pair])
+        add(a, b, "near", int(found.distance[pair]))
+    return pairs
+
+
+def contradictions(table: Table, found: Duplicates) -> list[dict[str, Any]]:
+    """Groups of byte-identical images of which some have a label and others are said not to have it."""
+    groups = []
+    for rows in members(found.exact).values():
+        matrix = table.matrix[rows]
+        differing = np.flatnonzero((matrix == PRESENT).any(axis=0) & (matrix == ABSENT).any(axis=0))
+        if len(differing):
+            labels = [table.labels.names[i] for i in differing[:20]]
+            keys = [str(key) for key in table.keys[rows[:20]]]
+            groups.append({"images": keys, "size": len(rows), "labels": labels, "differing": len(differing)})
+    return sorted(groups, key=lambda group: -group["size"])

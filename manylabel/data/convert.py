@@ -1,0 +1,94 @@
+"""From any format we read to any we write, a record at a time: a million rows need little memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from manylabel import console
+from manylabel.config import DataConfig
+from manylabel.data.read import open_data, read_scenes
+from manylabel.data.read.assemble import label_space
+from manylabel.data.record import Record
+from manylabel.data.write import TARGETS
+from manylabel.data.write.from_table import content_of
+from manylabel.data.write.target import Content, Images
+from manylabel.error import DataError
+from manylabel.suggest import closest
+
+STEP = 100  # records between two movements of the progress bar
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What came of it."""
+
+    images: int
+    labels: int
+    notes: tuple[str, ...]
+
+
+def convert(
+    config: DataConfig,
+    out: Path,
+    to: str,
+    *,
+    images: Images | None = None,
+    split: str | None = None,
+    overwrite: bool = False,
+) -> Converted:
+    """Write the data that config.path names to `out` in the format `to`; with `split`, only that part of it."""
+    if to not in TARGETS:
+        raise DataError(f"we do not write the format {to!r}{closest(to, TARGETS)} (--to)")
+    target = TARGETS[to]
+    _refuse_loss(config, out, overwrite)
+    how = images or target.images
+    if config.path == "scenes":
+        records = None
+        content = content_of(read_scenes(config), images or "copy")
+        total: int | None = config.scenes.train + config.scenes.val
+    else:
+        records = open_data(config)
+        reading = records.reading
+        for note in reading.notes:
+            console.say(note)
+        content = Content(records, label_space(records), reading.rest, reading.source, how)
+        total = reading.total
+    counted = _Counted(content.records, total, split)
+    said = target.write(replace(content, records=counted), out)
+    if not counted.seen:
+        raise DataError(f"{config.path} has no images in split {split!r}; nothing was converted")
+    left_out = records.notes if records is not None else []  # known once the records have gone by
+    return Converted(counted.seen, len(content.labels), (*left_out, *said))
+
+
+class _Counted:
+    """Records with a progress bar over each pass, and only those of one split if that is asked."""
+
+    def __init__(self, records: Iterable[Record], total: int | None, split: str | None) -> None:
+        self.records = records
+        self.total = total
+        self.split = split
+        self.seen = 0
+
+    def __iter__(self) -> Iterator[Record]:
+        self.seen = 0
+        with console.counting("converting", self.total) as advance:
+            for number, record in enumerate(self.records, 1):
+                if number % STEP == 0:
+                    advance(STEP)
+                if self.split is None or record.split == self.split:
+                    self.seen += 1
+                    yield record
+
+
+def _refuse_loss(config: DataConfig, out: Path, overwrite: bool) -> None:
+    """Never write over what is there unasked."""
+    if out.is_dir() and any(out.iterdir()) and not overwrite:
+        raise DataError(f"{out} is a folder with files in it; choose another, or add to it with --overwrite")
+    if out.is_file() and not overwrite:
+        raise DataError(f"{out} is there already; choose another name, or replace it with --overwrite")
+    if config.path != "scenes" and os.path.realpath(out) == os.path.realpath(config.path):
+        raise DataError(f"{out} is the data itself; choose another place")

@@ -1,0 +1,141 @@
+"""What a fetch has done so far, beside the data: which archives, how they were verified, whether all is complete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from manylabel.atomic import write_json
+from manylabel.data.fetch.download import Downloaded
+from manylabel.error import DataError
+
+MANIFEST = ".manylabel-fetch.json"
+LOCK = ".manylabel-fetch.lock.json"  # checksums of files for which nobody publishes one: trust on first use
+BUSY = ".manylabel-fetch.busy"
+WORKSHOP = ".manylabel-fetch"
+ARCHIVES = f"{WORKSHOP}/archives"  # so deep that no reader takes what is there for part of the data
+OURS = {MANIFEST, LOCK, BUSY, WORKSHOP}
+
+
+class Manifest:
+    """The manifest of one folder. Every change is written at once, so that a killed fetch can be taken up."""
+
+    def __init__(self, out: Path, name: str, wanted: dict[str, Any]) -> None:
+        """`wanted` says what of the data set is asked for; a folder holds one answer only."""
+        self.out = out
+        self.path = out / MANIFEST
+        self._data = self._load(name, wanted)
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._data["complete"])
+
+    @property
+    def date(self) -> str:
+        return str(self._data["date"])
+
+    def unpacked(self, file: str) -> bool:
+        return bool(self._data["archives"].get(file, {}).get("unpacked"))
+
+    def note(self, file: str, got: Downloaded, **more: Any) -> None:
+        """An archive is here and verified; later again with unpacked=True and the number of files."""
+        self._data["archives"][file] = {
+            "url": got.url,
+            "size": got.size,
+            "sha256": got.sha256,
+            "verified": got.verified or "nobody publishes a checksum; this one is remembered",
+            **more,
+        }
+        self._write()
+
+    def finish(self, **more: Any) -> None:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self._data = {**self._data, **more, "complete": True, "date": now}
+        self._write()
+
+    def reopen(self) -> None:
+        """Something is missing after all: everything is checked and brought again."""
+        self._data.update(complete=False, archives={})
+        self._write()
+
+    def remembered(self, file: str) -> str | None:
+        return self._locked().get(file)
+
+    def remember(self, file: str, sha256: str) -> None:
+        locked = self._locked()
+        if locked.get(file) != sha256:
+            write_json(self.out / LOCK, {**locked, file: sha256})
+
+    def _locked(self) -> dict[str, str]:
+        return dict(_read(self.out / LOCK)) if (self.out / LOCK).exists() else {}
+
+    def _load(self, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
+        fresh = {"name": name, "wanted": wanted, "complete": False, "date": "", "archives": {}}
+        if self.path.exists():
+            found = _read(self.path)
+            if not isinstance(found.get("archives"), dict) or not {"name", "wanted", "complete", "date"} <= set(found):
+                raise DataError(f"{self.path} is not a manifest of ours; delete it or choose another folder")
+            if (found["name"], found["wanted"]) == (name, wanted):
+                return found
+            if found["complete"] or not self._only_ours():  # else it was stopped before anything was unpacked
+                raise DataError(
+                    f"{self.out} holds {found['name']} ({_said(found['wanted'])}), not {name} ({_said(wanted)}); "
+                    "choose another folder"
+                )
+            return fresh
+        if self.out.exists() and not self.out.is_dir():
+            raise DataError(f"{self.out} is a file; name a folder for the data")
+        if not self._only_ours():
+            raise DataError(f"{self.out} holds other files; choose an empty or a new folder, so that nothing is mixed")
+        return fresh
+
+    def _only_ours(self) -> bool:
+        return not self.out.is_dir() or all(path.name in OURS for path in self.out.iterdir())
+
+    def begin(self) -> None:
+        self.out.mkdir(parents=True, exist_ok=True)
+        self._write()
+
+    def _write(self) -> None:
+        write_json(self.path, self._data)
+
+
+@contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """Two fetches into one folder would write into each other's parts (where the system has file locks)."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / BUSY, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise DataError(f"another fetch is writing to {out}; wait until it is done") from None
+        try:
+            yield
+        finally:
+            (out / BUSY).unlink(missing_ok=True)
+
+
+def _said(wanted: dict[str, Any]) -> str:
+    parts = (
+        f"{key} {', '.join(map(str, value)) if isinstance(value, list) else value}" for key, value in wanted.items()
+    )
+    return "; ".join(parts)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read ({error}); delete it or choose another folder") from None
+    if not isinstance(value, dict):
+        raise DataError(f"{path} is not ours; delete it or choose another folder")
+    return value

@@ -1,0 +1,100 @@
+"""A file that is still on its way: its bytes in NAME.part and, beside it, which version of the file they belong to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from http.client import HTTPMessage
+from pathlib import Path
+from typing import BinaryIO
+
+from manylabel.atomic import write_json
+from manylabel.data.fetch.checksum import Digest, digest_of
+from manylabel.error import DataError
+
+
+@dataclass(frozen=True)
+class Version:
+    """What the server calls this version of the file; a changed file must not be joined to an old beginning."""
+
+    url: str = ""
+    validator: str = ""  # strong ETag, else Last-Modified
+    stated: str | None = None  # a checksum the server stated
+
+    @classmethod
+    def of(cls, url: str, headers: HTTPMessage, stated: str | None) -> Version:
+        etag = headers.get("ETag", "")
+        weak = not etag or etag.startswith("W/")  # a weak tag does not promise the same bytes
+        return cls(url, headers.get("Last-Modified", "") if weak else etag, stated)
+
+
+class NoRoom(DataError):
+    """The disk does not take any more."""
+
+
+class Part:
+    """The growing file and its checksum; `start_over` empties it, `keep_as` gives it its final name."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self.final = path
+        self.path = path.with_name(path.name + ".part")
+        self._note = path.with_name(path.name + ".part.json")
+        self._kind = kind
+        self._file: BinaryIO | None = None
+        self.version = self._read_note()
+        self.digest = Digest(kind)
+        self.size = 0
+
+    def resume(self) -> None:
+        """Take up what is there: its bytes are hashed once, so that the rest can be added to them."""
+        with self._writing():
+            self.digest = digest_of(self.path, self._kind)
+            self.size = self.path.stat().st_size if self.path.exists() else 0
+
+    def belongs_to(self, version: Version) -> None:
+        if version != self.version:
+            self.version = version
+            write_json(self._note, asdict(version))
+
+    def start_over(self) -> None:
+        self.close()
+        self.path.unlink(missing_ok=True)
+        self._note.unlink(missing_ok=True)
+        self.digest, self.size, self.version = Digest(self._kind), 0, Version()
+
+    def add(self, block: bytes) -> None:
+        with self._writing():
+            if self._file is None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = open(self.path, "ab")  # noqa: SIM115  (open over many calls; closed by close)
+            self._file.write(block)
+        self.digest.update(block)
+        self.size += len(block)
+
+    def close(self) -> None:
+        if self._file is not None:
+            file, self._file = self._file, None
+            with self._writing():
+                file.close()  # writes what is still in its buffer
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise NoRoom(f"cannot use {self.path}: {error.strerror}; mend that and start again") from None
+
+    def keep(self) -> None:
+        """Verified: from now on it has its own name."""
+        self.close()
+        self.path.touch()  # a file of no bytes was never opened
+        self.path.replace(self.final)
+        self._note.unlink(missing_ok=True)
+
+    def _read_note(self) -> Version:
+        try:
+            return Version(**json.loads(self._note.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return Version()  # without it we do not know what the part belongs to

@@ -1,0 +1,127 @@
+"""Checked records → the one table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manylabel.config import DataConfig
+from manylabel.data.mask import AnyMask
+from manylabel.data.objects import Objects
+from manylabel.data.read.check import CheckedRecords
+from manylabel.data.record import Reading, Record
+from manylabel.data.table import Table
+from manylabel.error import DataError
+from manylabel.hierarchy import Hierarchy
+from manylabel.labels import ABSENT, PRESENT, UNKNOWN, LabelSpace
+
+CHUNK = 4096  # rows of the matrix made at a time
+
+
+def assemble(reading: Reading, config: DataConfig, hierarchy: Hierarchy | None = None) -> Table:
+    """The table of a whole reading."""
+    records = CheckedRecords(reading, config, hierarchy)
+    labels = label_space(records)
+    columns = _Columns(labels, reading.rest)
+    for record in records:
+        columns.add(record)
+    columns.refuse_gaps(reading)
+    return Table(
+        name=reading.name or (reading.path.name if reading.path.is_dir() else reading.path.resolve().parent.name),
+        source=reading.source,
+        keys=np.array(columns.keys, dtype=str),
+        labels=labels,
+        matrix=columns.matrix(),
+        split=np.array(columns.splits, dtype=str) if any(columns.splits) else None,
+        groups=np.array(columns.groups, dtype=str) if any(columns.groups) else None,
+        objects=columns.objects(),
+        hierarchy=hierarchy,
+        notes=(*reading.notes, *records.notes),
+    )
+
+
+def label_space(records: CheckedRecords) -> LabelSpace:
+    """The labels in their order: the label file's, else the format's own, else sorted as found."""
+    reading = records.reading
+    if records.hierarchy is not None:
+        names = records.hierarchy.names
+    elif reading.labels is not None:
+        names = reading.labels
+        records.refuse_markup(names)
+    else:
+        names = tuple(sorted(records.names()))
+    if not names:
+        raise DataError(f"{reading.path}: no image has a label; there is nothing to learn")
+    try:
+        return LabelSpace(names)
+    except DataError as error:
+        raise DataError(f"{reading.path}: {error}") from None
+
+
+class _Columns:
+    """What is collected while the records go by."""
+
+    def __init__(self, labels: LabelSpace, rest: int) -> None:
+        self.position = {name: i for i, name in enumerate(labels)}
+        self.labels = labels
+        self.rest = rest
+        self.keys: list[str] = []
+        self.splits: list[str] = []
+        self.groups: list[str] = []
+        self.chunks: list[np.ndarray] = []
+        self.row: list[int] = []
+        self.label: list[int] = []
+        self.box: list[tuple[float, ...]] = []
+        self.flags: list[tuple[bool, bool]] = []
+        self.masks: list[AnyMask | None] = []
+        self.first_without_split = ""
+
+    def add(self, record: Record) -> None:
+        row = len(self.keys)
+        self.keys.append(record.key)
+        self.splits.append(record.split or "")
+        self.groups.append(record.group or "")
+        if not record.split and not self.first_without_split:
+            self.first_without_split = record.where
+        if row % CHUNK == 0:
+            self.chunks.append(np.full((CHUNK, len(self.labels)), self.rest, np.int8))
+        entries = self.chunks[-1][row % CHUNK]
+        for names, value in ((record.present, PRESENT), (record.absent, ABSENT), (record.unknown, UNKNOWN)):
+            if names:
+                entries[[self._at(name, record) for name in names]] = value
+        for thing in record.things:
+            self.row.append(row)
+            self.label.append(self._at(thing.label, record))
+            self.box.append(thing.box)
+            self.flags.append((thing.crowd, thing.difficult))
+            self.masks.append(thing.mask)
+
+    def _at(self, name: str, record: Record) -> int:
+        try:
+            return self.position[name]
+        except KeyError:
+            try:
+                return self.labels.index(name)
+            except DataError as error:
+                raise DataError(f"{record.where}: {error}; it is not in the list of labels") from None
+
+    def refuse_gaps(self, reading: Reading) -> None:
+        if any(self.splits) and not all(self.splits):
+            raise DataError(
+                f"{self.first_without_split}: the image is in no split while others of {reading.path.name} are; fill it in"
+            )
+
+    def matrix(self) -> np.ndarray:
+        return np.concatenate(self.chunks)[: len(self.keys)]
+
+    def objects(self) -> Objects | None:
+        if not self.row:
+            return None
+        flags = np.array(self.flags, bool)
+        return Objects(
+            row=np.array(self.row, np.int64),
+            label=np.array(self.label, np.int32),
+            box=np.array(self.box, np.float32),
+            crowd=flags[:, 0],
+            difficult=flags[:, 1],
+            masks=tuple(self.masks),
+        )

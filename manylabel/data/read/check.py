@@ -1,0 +1,265 @@
+"""Records as a reader gives them → records that can be trusted, one at a time, or an error that names the place."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from manylabel.config import DataConfig
+from manylabel.data.read.places import escapes, is_file_name, why_missing
+from manylabel.data.record import Reading, Record, Thing
+from manylabel.data.source import FileSource
+from manylabel.data.table import SPLITS
+from manylabel.error import DataError
+from manylabel.hierarchy import Hierarchy
+from manylabel.labels import label_key
+from manylabel.suggest import closest
+
+MARKUP = re.compile(r"<[a-zA-Z/!]|[\x00-\x1f]")
+MOST_NAMED = 10  # how many bad rows an error lists
+ROUNDING = 2.0  # pixels that a box may stick out of its image: annotation tools round
+
+
+_key = lru_cache(maxsize=100_000)(label_key)  # the same few names come again and again
+
+
+class CheckedRecords:
+    """The records of a reading that hold. Iterating again starts from the beginning.
+
+    `notes` tells what was left out or merged, once an iteration has ended.
+    """
+
+    def __init__(self, reading: Reading, config: DataConfig, hierarchy: Hierarchy | None = None) -> None:
+        self.reading = reading
+        self.config = config
+        self.hierarchy = hierarchy
+        self.notes: list[str] = []
+        self._good_names: set[str] = set()  # names that were looked at before
+
+    def __iter__(self) -> Iterator[Record]:
+        self.notes = []
+        seen: set[int] = set()  # hashes: a tenth of the memory of the names
+        gone: list[tuple[str, str]] = []
+        count = missing = 0
+        together = self._repeated() if self.config.duplicates == "merge" or self.reading.repeats else {}
+        for record in self.reading.records():
+            count += 1
+            self._check_key(record)
+            if hash(record.key) in seen:
+                if record.key not in together:
+                    self._refuse_duplicate(record)
+                continue
+            seen.add(hash(record.key))
+            if reason := self._why_missing(record.key):
+                missing += 1
+                if missing <= MOST_NAMED:
+                    gone.append((record.where, reason))
+                continue
+            parts = [self._labels(self._checked(part)) for part in together.get(record.key, [record])]
+            yield parts[0] if len(parts) == 1 else _merged(parts)
+        self._finish(count, missing, gone, together)
+
+    def names(self) -> set[str]:
+        """Every label that a record names, in its own spelling."""
+        return {
+            self._name(name, record)
+            for record in self.reading.records()
+            for name in (*record.present, *record.absent, *record.unknown, *(thing.label for thing in record.things))
+        }
+
+    # --- images ------------------------------------------------------------------------------------------------
+
+    def _check_key(self, record: Record) -> None:
+        if not record.key:
+            raise DataError(f"{record.where}: the image file is blank; fill it in or delete the row")
+        source = self.reading.source
+        if not isinstance(source, FileSource):
+            return
+        if not is_file_name(record.key):
+            raise DataError(f"{record.where}: {record.key[:40]!r}… is no file name")
+        if self.config.images is None and escapes(record.key):
+            raise DataError(
+                f"{record.where}: {record.key!r} leads out of the data folder; use names relative to {source.root}, "
+                "or give the folder of the images with --set data.images=FOLDER"
+            )
+
+    def _why_missing(self, key: str) -> str:
+        source = self.reading.source
+        if not isinstance(source, FileSource) or os.path.isfile(f"{source.root}/{key}" if key[:1] != "/" else key):
+            return ""
+        return why_missing(source.root, key)
+
+    def _finish(self, count: int, missing: int, gone: list[tuple[str, str]], together: dict[str, list[Record]]) -> None:
+        root = getattr(self.reading.source, "root", self.reading.path)
+        if count == 0:
+            raise DataError(f"{self.reading.path} names no image; there is nothing to read")
+        if missing == count:
+            listed = "\n".join(f"  {where}: {reason}" for where, reason in gone)
+            raise DataError(
+                f"none of the {count} image files is in {root}:\n{listed}\nSay where they are with --set data.images=FOLDER"
+            )
+        if missing and self.config.missing == "error":
+            named = "\n".join(f"  {where}: {reason}" for where, reason in gone)
+            raise DataError(
+                f"{missing} of {count} image files are missing in {root}:\n{named}"
+                f"{_and_more(missing - len(gone))}\nMend the rows, say where the images are with "
+                "--set data.images=FOLDER, or go on without them with --set data.missing=drop"
+            )
+        if missing:
+            where, reason = gone[0]
+            self.notes.append(
+                f"{missing} rows were left out because their image files are not there, first {where}: {reason}"
+            )
+        extra = sum(len(parts) - 1 for parts in together.values())
+        if extra and not self.reading.repeats:
+            self.notes.append(f"{extra} repeated rows were merged: an image has every label that any of its rows gives")
+
+    # --- repeated images ---------------------------------------------------------------------------------------
+
+    def _repeated(self) -> dict[str, list[Record]]:
+        """The records of every image that has more than one."""
+        seen: set[int] = set()
+        twice: set[int] = set()
+        for record in self.reading.records():
+            (twice if hash(record.key) in seen else seen).add(hash(record.key))
+        found: dict[str, list[Record]] = {}
+        if twice:
+            for record in self.reading.records():
+                if hash(record.key) in twice:
+                    found.setdefault(record.key, []).append(record)
+        return found
+
+    def _refuse_duplicate(self, record: Record) -> None:
+        first = next(other for other in self.reading.records() if other.key == record.key)
+        raise DataError(
+            f"{record.where}: {record.key!r} already stands in {_short(first.where)}; "
+            "delete one, or join their labels with --set data.duplicates=merge"
+        )
+
+    # --- labels ------------------------------------------------------------------------------------------------
+
+    def _checked(self, record: Record) -> Record:
+        """Split and boxes as they should be."""
+        split = record.split
+        if split is not None:
+            cell = split.strip().lower()
+            if cell not in SPLITS:
+                raise DataError(f"{record.where}: split {split!r} is none we know{closest(cell, SPLITS)}")
+            split = SPLITS[cell]
+        things = record.things
+        if record.size is not None and things:
+            things = tuple(inside for thing in things if (inside := self._inside(thing, record)) is not None)
+        return (
+            record if split == record.split and things is record.things else replace(record, split=split, things=things)
+        )
+
+    def _inside(self, thing: Thing, record: Record) -> Thing | None:
+        """The thing with its box cut at the image's edge; None if nothing of it is left."""
+        assert record.size is not None
+        (left, top, right, bottom), (width, height) = thing.box, record.size
+        clipped = (max(left, 0.0), max(top, 0.0), min(right, float(width)), min(bottom, float(height)))
+        if clipped == thing.box:
+            return thing
+        out = max(abs(a - b) for a, b in zip(clipped, thing.box, strict=True))
+        if out > ROUNDING and self.config.boxes == "error":
+            raise DataError(
+                f"{record.where}: the box of {thing.label!r} from ({left:g}, {top:g}) to ({right:g}, {bottom:g}) is outside "
+                f"its image of {width}×{height} pixels; mend it, or cut such boxes at the edge with --set data.boxes=clip"
+            )
+        if clipped[0] >= clipped[2] or clipped[1] >= clipped[3]:
+            return None
+        return replace(thing, box=clipped)
+
+    def _labels(self, record: Record) -> Record:
+        """Names checked, synonyms replaced, and what the hierarchy implies."""
+        present = self._names(record.present, record)
+        absent = self._names(record.absent, record)
+        unknown = self._names(record.unknown, record)
+        for name in present if absent or unknown else ():
+            if name in absent or name in unknown:
+                other = "absent" if name in absent else "unknown"
+                raise DataError(f"{record.where}: label {name!r} is given as present and as {other}")
+        things = record.things
+        if self.hierarchy is not None:
+            present, absent, unknown = self._implied(record, set(present), set(absent), set(unknown))
+            things = tuple(replace(thing, label=self._name(thing.label, record)) for thing in things)
+            return replace(record, present=present, absent=absent, unknown=unknown, things=things)
+        return record  # names are only checked, so it is what it was
+
+    def _implied(
+        self, record: Record, present: set[str], absent: set[str], unknown: set[str]
+    ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        assert self.hierarchy is not None
+        present = present | self.hierarchy.ancestors(present)
+        absent = absent | self.hierarchy.descendants(absent)
+        for name in sorted(present & absent):
+            raise DataError(
+                f"{record.where}: label {name!r} is both present and absent by {self.hierarchy.where} "
+                "(a present label makes its ancestors present, an absent one its descendants absent); mend one of them"
+            )
+        unknown = (unknown | self.hierarchy.ancestors(unknown)) - present - absent
+        return tuple(sorted(present)), tuple(sorted(absent)), tuple(sorted(unknown))
+
+    def _names(self, names: tuple[str, ...], record: Record) -> tuple[str, ...]:
+        if not names:
+            return ()
+        found = tuple([self._name(name, record) for name in names])
+        if len(set(found)) != len(found) or (len(found) > 1 and len(set(map(_key, found))) != len(found)):
+            name = next(name for name, times in Counter(map(_key, found)).items() if times > 1)
+            raise DataError(f"{record.where}: label {name!r} stands twice; delete one")
+        return found
+
+    def _name(self, name: str, record: Record) -> str:
+        if self.hierarchy is not None:
+            known = self.hierarchy.name(name)
+            if known is None:
+                raise DataError(
+                    f"{record.where}: label {name!r} is not in {self.hierarchy.where}"
+                    f"{closest(name, self.hierarchy.names)}; mend it or add it there"
+                )
+            return known
+        if name not in self._good_names:
+            self.refuse_markup((name,), record.where)
+            self._good_names.add(name)
+        return name
+
+    def refuse_markup(self, names: Iterable[str], where: str = "") -> None:
+        for name in names:
+            if not self.config.allow_markup and MARKUP.search(name):
+                raise DataError(
+                    f"{where or self.reading.path}: label {name!r} looks like markup, not a name; mend it, "
+                    "or keep it (it is escaped wherever it is shown) with --set data.allow_markup=true"
+                )
+
+
+def _merged(parts: list[Record]) -> Record:
+    """Present in any is present, else absent where any says so, and unknown only where all do."""
+    first = parts[0]
+    for part in parts[1:]:
+        if part.split != first.split:
+            raise DataError(f"{part.where}: {part.key!r} is in another split than in {_short(first.where)}")
+    present = dict.fromkeys(name for part in parts for name in part.present)
+    absent = dict.fromkeys(name for part in parts for name in part.absent if name not in present)
+    unknown = set(first.unknown).intersection(*(part.unknown for part in parts[1:])) - present.keys() - absent.keys()
+    return replace(
+        first,
+        present=tuple(present),
+        absent=tuple(absent),
+        unknown=tuple(sorted(unknown)),
+        group=next((part.group for part in parts if part.group is not None), None),
+        things=tuple(thing for part in parts for thing in part.things),
+        size=next((part.size for part in parts if part.size is not None), None),
+    )
+
+
+def _short(where: str) -> str:
+    """'row 2' of 'labels.csv, row 2': the file was named already."""
+    return where.rpartition(", ")[2]
+
+
+def _and_more(count: int) -> str:
+    return f" (and {count} more)" if count > 0 else ""

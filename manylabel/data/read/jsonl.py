@@ -1,0 +1,72 @@
+"""JSON lines: one object per image, such as {"file_name": "a.jpg", "labels": ["cat", "dog"], "split": "train"}.
+
+The file is gone through once to see which fields it has, then read line by line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from manylabel.config import DataConfig
+from manylabel.data.read.csv import SAMPLE
+from manylabel.data.read.format import Format
+from manylabel.data.read.places import image_root
+from manylabel.data.read.row import RowLayout
+from manylabel.data.read.text_file import text_lines
+from manylabel.data.record import Reading, Record
+from manylabel.data.source import FileSource
+from manylabel.error import DataError
+
+SUFFIXES = (".jsonl", ".ndjson")
+
+
+def json_lines(path: Path, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, object) of every line that is not blank; `name` is what messages call the file."""
+    for number, line in enumerate(text_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataError(
+                f"{path}, line {number}: cut off or no valid JSON ({error.msg}); write one object on each line"
+            ) from None
+        except RecursionError:
+            raise DataError(f"{path}, line {number}: nested too deep to be a row of labels") from None
+        if not isinstance(row, dict):
+            raise DataError(f"{path}, line {number}: {line.strip()[:40]!r} is no object {{…}}; write one on each line")
+        yield f"{name or path.name}, line {number}", row
+
+
+def read_jsonl(path: Path, config: DataConfig) -> Reading:
+    """A file of JSON lines whose images lie beside it, or in one folder beside it."""
+    layout = RowLayout.of((), (row for _, row in json_lines(path)), config, path)
+    notes = list(layout.notes)
+    sample = (row.get(layout.file) for _, row in islice(json_lines(path), SAMPLE))
+    root = image_root(path.parent, [name for name in sample if isinstance(name, str)], config, notes)
+
+    def records() -> Iterator[Record]:
+        for where, row in json_lines(path):
+            yield layout.record(row, where)
+
+    return Reading(
+        "jsonl",
+        path,
+        FileSource(root),
+        records,
+        labels=layout.label_names,
+        rest=layout.rest,
+        total=layout.count,
+        notes=notes,
+    )
+
+
+def _sniff(path: Path) -> str:
+    return f"{path.suffix.lower()[1:]} file" if path.suffix.lower() in SUFFIXES and path.is_file() else ""
+
+
+FORMAT = Format("jsonl", "JSON lines", _sniff, read_jsonl)

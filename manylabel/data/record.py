@@ -1,0 +1,55 @@
+"""What a reader gives: records, one per image, in the words of the label file; and what is known before the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from manylabel.data.mask import AnyMask
+from manylabel.data.source import ImageSource
+from manylabel.labels import ABSENT
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom in pixels; a whole image is (0, 0, width, height)
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """One object in an image."""
+
+    label: str
+    box: Box
+    crowd: bool = False  # the box holds many of them, too many to tell apart
+    difficult: bool = False  # hard to see: it must count neither for nor against a model
+    mask: AnyMask | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One image. A label in none of the three lists is what `Reading.rest` says."""
+
+    key: str  # the image's name in the source
+    where: str  # place in the label file, for messages: 'labels.csv, row 7'
+    present: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    split: str | None = None  # as written; the check makes it train, val or test
+    group: str | None = None  # images of one group stay on one side of a split
+    things: tuple[Thing, ...] = ()
+    size: tuple[int, int] | None = None  # (width, height) where the label file tells
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An opened data set. `records()` starts from the beginning each time, and reads as it goes."""
+
+    format: str  # the name of the format
+    path: Path  # label file or folder
+    source: ImageSource
+    records: Callable[[], Iterator[Record]]
+    labels: tuple[str, ...] | None = None  # in order; None = those that the records name, sorted
+    rest: int = ABSENT  # what a label is that a record does not mention: ABSENT or UNKNOWN
+    repeats: bool = False  # an image may have several records by nature of the format; they are merged
+    total: int | None = None  # records, where that is known
+    name: str = ""  # of the data set; '' = from the path
+    notes: list[str] = field(default_factory=list)  # what was guessed or is odd, for the user to see

@@ -1,0 +1,1 @@
+"""Images inside large files (tar, Parquet, Arrow), read where they are: nothing is unpacked."""

@@ -1,0 +1,78 @@
+"""Our plainest format: labels.csv with file_name, labels, and the columns that this data needs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+
+from manylabel.atomic import replacing
+from manylabel.data.read.csv import DELIMITERS, detect_delimiter
+from manylabel.data.write.place_images import ImagePlacer
+from manylabel.data.write.target import Content, Target
+from manylabel.error import DataError
+from manylabel.labels import UNKNOWN
+from manylabel.spreadsheet import safe_cell
+
+
+def write_csv(content: Content, path: Path) -> list[str]:
+    """To `path` if it ends in .csv or .tsv, else to labels.csv in the folder `path`, images beside it."""
+    file = path if path.suffix.lower() in (".csv", ".tsv") else path / "labels.csv"
+    placer = ImagePlacer(content.source, file.parent / "images", content.images)
+    delimiter = choose_delimiter(content.labels)
+    columns = _columns(content)
+    cells: list[str] = []  # of the first rows, to see whether a reader would find the delimiter
+    named: set[str] = set()
+    things = 0
+    with replacing(file) as temporary, open(temporary, "w", newline="", encoding="utf-8") as out:
+        rows = csv.writer(out, delimiter="\t" if file.suffix.lower() == ".tsv" else ",", lineterminator="\n")
+        rows.writerow(columns)
+        for record in content.records:
+            values = {
+                "file_name": placer.place(record.key),
+                "labels": delimiter.join(record.present),
+                "absent_labels": delimiter.join(record.absent),
+                "unknown_labels": delimiter.join(record.unknown),
+                "split": record.split or "",
+                "group": record.group or "",
+            }
+            rows.writerow([safe_cell(values[name]) for name in columns])
+            named.update(record.present, record.absent, record.unknown)
+            things += len(record.things)
+            if len(cells) < 100_000:
+                cells.append(values["labels"])
+    notes = placer.note()
+    if detect_delimiter(cells) not in (delimiter, None) or (any(d in n for n in named for d in DELIMITERS)):
+        notes.append(
+            f"label names hold characters that look like delimiters; read it with --set 'data.delimiter={delimiter}'"
+        )
+    lost = [name for name in content.labels if name not in named]
+    if lost:
+        notes.append(f"{len(lost)} labels that no row names are not in a CSV: {', '.join(lost[:5])}")
+    if things:
+        notes.append(f"{things} boxes and masks are not in a CSV; write COCO to keep them")
+    return notes
+
+
+def _columns(content: Content) -> list[str]:
+    """file_name and labels, and of the rest only what some record has."""
+    needed = {"absent_labels": content.rest == UNKNOWN, "unknown_labels": False, "split": False, "group": False}
+    for record in content.records:
+        needed["unknown_labels"] |= content.rest != UNKNOWN and bool(record.unknown)
+        needed["split"] |= record.split is not None
+        needed["group"] |= record.group is not None
+    return ["file_name", "labels", *(name for name, is_needed in needed.items() if is_needed)]
+
+
+def choose_delimiter(labels: Iterable[str]) -> str:
+    """One that is in no label."""
+    names = list(labels)
+    for delimiter in DELIMITERS:
+        if not any(delimiter in name for name in names):
+            return delimiter
+    raise DataError(
+        f"every delimiter ({' '.join(map(repr, DELIMITERS))}) is part of a label name; write another format"
+    )
+
+
+TARGET = Target("csv", "CSV", write_csv)

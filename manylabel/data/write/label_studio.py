@@ -1,0 +1,118 @@
+"""Label Studio tasks with predictions (a person then corrects them), and the labelling config that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from xml.sax.saxutils import quoteattr
+
+from manylabel.atomic import write_text
+from manylabel.data.read.label_studio_config import CONFIG_NAME
+from manylabel.data.record import Record
+from manylabel.data.write.held import Tally, image_size, shares, tri_state
+from manylabel.data.write.json_list import json_list
+from manylabel.data.write.place_images import ImagePlacer
+from manylabel.data.write.target import Content, Target
+
+VERSION = "manylabel"  # what Label Studio shows as the model
+LOCAL_FILES = "/data/local-files/?d="
+CHOICES, BOXES = "labels", "boxes"  # names of the controls in the config
+
+
+def write_label_studio(content: Content, path: Path) -> list[str]:
+    """To `path` if it ends in .json, else to tasks.json in the folder `path`; the config beside it."""
+    file = path if path.suffix.lower() == ".json" else path / "tasks.json"
+    folder = "" if content.images == "leave" else "images/"
+    placer = ImagePlacer(content.source, file.parent / folder, content.images)
+    tally = Tally()
+    with json_list(file) as add:
+        for record in content.records:
+            tally.add(record)
+            add(_task(record, content, folder + placer.place(record.key)))
+    write_text(file.parent / CONFIG_NAME, labelling_config(content.labels, boxes=tally.things > 0))
+    root = getattr(content.source, "root", "") if content.images == "leave" else file.parent
+    return [
+        *placer.note(),
+        *tally.notes("Label Studio", flags_are_kept=False),
+        f"paste {CONFIG_NAME} into the project's labelling interface, and start Label Studio with "
+        f"LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true and LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT={root}",
+    ]
+
+
+def task_of_scores(image: str, scored: list[tuple[str, float, bool]], version: str = VERSION) -> dict[str, Any]:
+    """A task for one image with what a model says: (label, score, whether it is above its threshold).
+
+    Its score is how sure the model is of its least certain label, so that sorting by it puts first what to look at.
+    """
+    chosen = [name for name, _, above in scored if above]
+    sure = min((score if above else 1 - score for _, score, above in scored), default=0.0)
+    return _with_prediction({"image": address(image)}, [_choices(chosen)] if chosen else [], version, float(sure))
+
+
+def address(name: str) -> str:
+    """Where Label Studio serves a file that lies under its document root."""
+    return LOCAL_FILES + quote(name)
+
+
+def labelling_config(labels: Iterable[str], boxes: bool) -> str:
+    """The interface: the image, one choice per label, and rectangles if there are boxes."""
+    names = list(labels)
+    lines = ["<View>", '  <Image name="image" value="$image"/>']
+    lines += [f'  <Choices name="{CHOICES}" toName="image" choice="multiple" showInline="true">']
+    lines += [f"    <Choice value={quoteattr(name)}/>" for name in names] + ["  </Choices>"]
+    if boxes:
+        lines += [f'  <RectangleLabels name="{BOXES}" toName="image">']
+        lines += [f"    <Label value={quoteattr(name)}/>" for name in names] + ["  </RectangleLabels>"]
+    return "\n".join([*lines, "</View>", ""])
+
+
+def _task(record: Record, content: Content, name: str) -> dict[str, Any]:
+    data: dict[str, Any] = {"image": address(name), **tri_state(record, content.rest)}
+    if record.split is not None:
+        data["split"] = record.split
+    if record.group is not None:
+        data["group"] = record.group
+    results = [_choices(list(record.present))] if record.present else []
+    if record.things:
+        size = image_size(record, content.source)
+        results += [
+            _rectangle(thing.label, shares(thing.box, size), size, number)
+            for number, thing in enumerate(record.things, 1)
+        ]
+    return _with_prediction(data, results, VERSION)
+
+
+def _with_prediction(
+    data: dict[str, Any], results: list[dict[str, Any]], version: str, score: float | None = None
+) -> dict[str, Any]:
+    prediction: dict[str, Any] = {"model_version": version, "result": results}
+    if score is not None:
+        prediction["score"] = round(score, 6)
+    return {"data": data, "predictions": [prediction]}
+
+
+def _choices(names: list[str]) -> dict[str, Any]:
+    value = {"choices": names}
+    return {"id": "choices", "type": "choices", "from_name": CHOICES, "to_name": "image", "value": value}
+
+
+def _rectangle(
+    label: str, box: tuple[float, float, float, float], size: tuple[int, int], number: int
+) -> dict[str, Any]:
+    left, top, width, height = (100 * share for share in box)
+    value = {"x": left, "y": top, "width": width, "height": height, "rotation": 0, "rectanglelabels": [label]}
+    return {
+        "id": f"box{number}",
+        "type": "rectanglelabels",
+        "from_name": BOXES,
+        "to_name": "image",
+        "original_width": size[0],
+        "original_height": size[1],
+        "image_rotation": 0,
+        "value": value,
+    }
+
+
+TARGET = Target("label-studio", "Label Studio pre-annotations", write_label_studio)

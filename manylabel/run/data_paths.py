@@ -1,0 +1,32 @@
+"""The paths in the data section of a run: absolute in its own folder, bare names in what leaves it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+from manylabel.config import DataConfig
+
+
+def absolute(data: DataConfig) -> DataConfig:
+    """With paths that hold from any folder."""
+    return _each_path(data, os.path.abspath)
+
+
+def anonymous(data: DataConfig) -> DataConfig:
+    """With names only, for a bundle says nothing about the machine it was made on."""
+    return _each_path(data, os.path.basename)
+
+
+def _each_path(data: DataConfig, change: Callable[[str], str]) -> DataConfig:
+    def changed(path: str | None) -> str | None:
+        return change(path) if path else path
+
+    return replace(
+        data,
+        path=data.path if data.path in ("", "scenes") else change(data.path),
+        images=changed(data.images),
+        labels=changed(data.labels),
+        split_file=changed(data.split_file),
+    )

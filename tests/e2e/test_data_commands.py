@@ -1,0 +1,99 @@
+"""manylabel data …: as a user meets it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from test_command_line import TINY, manylabel, settings
+
+
+def _parts(path: Path) -> dict[str, str]:
+    with open(path, newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0][0] == "file_name"
+    return dict(rows[1:])
+
+
+def test_split_then_train_on_it(photos: Path, tmp_path: Path) -> None:
+    file = tmp_path / "split.csv"
+    made = manylabel("data", "split", photos, "--val", "0.25", "--test", "0.25", "--out", file)
+    assert made.returncode == 0, made.stderr
+    assert f"manylabel train {photos} --set data.split_file={file}" in made.stdout
+    sizes = list(_parts(file).values())
+    assert (sizes.count("train"), sizes.count("val"), sizes.count("test")) == (24, 12, 12)
+    again = manylabel("data", "split", photos, "--out", file)
+    assert again.returncode == 2
+    assert "is there already" in again.stderr
+    trained = manylabel(
+        "train", photos, "--out", tmp_path / "run", *settings(*TINY, "train.epochs=1", f"data.split_file={file}")
+    )
+    assert trained.returncode == 0, trained.stderr
+    assert "48 images (24 train, 12 val, 12 test)" in trained.stderr
+
+
+def test_folds_keep_groups_and_duplicates_together(photos: Path, tmp_path: Path) -> None:
+    images = photos / "images"
+    for i in range(6):  # copies under other names, with the same labels
+        (images / f"copy{i}.jpg").write_bytes((images / f"photo{i:03d}.jpg").read_bytes())
+    lines = (photos / "labels.csv").read_text().splitlines()
+    copies = [lines[1 + i].replace(f"photo{i:03d}", f"copy{i}") for i in range(6)]
+    grouped = [f"{line},{'' if i > 9 else 'walk'}" for i, line in enumerate([*lines[1:], *copies])]
+    (photos / "labels.csv").write_text("\n".join([f"{lines[0]},group", *grouped]))
+    made = manylabel("data", "split", photos, "--folds", "3", "--seed", "4", "--out", tmp_path / "folds.csv")
+    assert made.returncode == 0, made.stderr
+    fold = _parts(tmp_path / "folds.csv")
+    assert all(fold[f"copy{i}.jpg"] == fold[f"photo{i:03d}.jpg"] for i in range(6))
+    assert len({fold[f"photo{i:03d}.jpg"] for i in range(10)}) == 1
+    assert set(fold.values()) == {"0", "1", "2"}
+
+
+def test_convert_says_what_it_did(photos: Path, tmp_path: Path) -> None:
+    done = manylabel("data", "convert", photos, tmp_path / "coco", "--to", "coco", "--images", "copy")
+    assert done.returncode == 0, done.stderr
+    assert "48 images and 4 labels are in" in done.stdout
+    checked = manylabel("data", "check", tmp_path / "coco")
+    assert checked.returncode == 0, checked.stderr
+    assert "read as COCO" in checked.stdout
+    wrong = manylabel("data", "convert", photos, tmp_path / "x", "--to", "cocoa")
+    assert wrong.returncode == 2
+    assert "did you mean 'coco'" in wrong.stderr
+
+
+def test_formats_can_be_listed_and_forced(photos: Path) -> None:
+    listed = manylabel("data", "formats").stdout
+    for name in ("csv", "coco", "voc", "open-images", "label-studio", "webdataset"):
+        assert f"\n{name} " in f"\n{listed}"
+    wrong = manylabel("data", "check", photos, "--format", "voc")
+    assert wrong.returncode == 2
+    assert "error:" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
+    typo = manylabel("data", "check", photos, "--format", "csb")
+    assert "did you mean 'csv'" in typo.stderr
+
+
+def test_check_writes_a_page_and_findings(photos: Path, tmp_path: Path) -> None:
+    page, findings = tmp_path / "page.html", tmp_path / "findings.json"
+    checked = manylabel("data", "check", photos, "--html", page, "--json", findings)
+    assert checked.returncode == 0, checked.stderr
+    assert "trainable" in checked.stdout
+    assert "photos" in page.read_text(encoding="utf-8")
+    assert json.loads(findings.read_text())["images"] == 48
+
+
+def test_what_can_be_fetched_is_listed() -> None:
+    listed = manylabel("data", "fetch").stdout
+    for name in ("voc2007", "voc2012", "coco2014", "coco2017", "nus-wide", "openimages"):
+        assert name in listed
+    typo = manylabel("data", "fetch", "coco2071")
+    assert typo.returncode == 2
+    assert "did you mean 'coco2017'" in typo.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "split", "convert", "fetch", "formats"])
+def test_every_command_has_help(command: str) -> None:
+    answer = manylabel("data", command, "--help")
+    assert answer.returncode == 0
+    assert "Usage" in answer.stdout
