@@ -44,16 +44,17 @@ def evaluate(
     section = plain(trained_on) if same and trained_on else {"path": data, "workers": bundle.config.data.workers}
     config = make_config(None, settings, data=section)
     table = read_table(config.data)
-    if table.split is None and same:
-        table = replace(table, split=read_split(home, table))
-        if table.split is None:
-            raise DataError(
-                f"which images of {table.name} this model was trained on is not known here (no split.csv in {home}); "
-                "judge it on other images with --data"
-            )
-        new = int((table.split == "").sum())
+    made = read_split(home, table) if same else None
+    if made is not None:
+        new = int((made == "").sum())
         if new:
             console.warn(f"{new} images were added to {table.name} since the training and are not judged")
+        table = replace(table, split=made)
+    elif table.split is None and same:
+        raise DataError(
+            f"which images of {table.name} this model was trained on is not known here (no split.csv in {home}); "
+            "judge it on other images with --data"
+        )
     if table.split is None and split is not None:
         raise DataError(f"{table.name} has no split column; leave --split out to judge on all {len(table)} images")
     chosen = split or ("val" if table.split is not None and "val" in table.split else None)

@@ -193,11 +193,8 @@ class _Run:
         table = read_table(self.config.data)
         for note in table.notes:
             console.say(f"{table.name}: {note}")
-        if table.split is None:
+        if table.split is None or "val" not in table.split:
             table = replace(table, split=self._own_split(table, resume))
-        table.rows("train")  # a clear error now, not after the features
-        if "val" not in table.split:  # type: ignore[operator]
-            raise DataError(f"{table.name} has no images in split 'val' to judge the model on")
         train = table.matrix[table.rows("train")]
         never = [table.labels.names[i] for i in np.flatnonzero(support(train) == 0)]
         if never:
@@ -234,7 +231,7 @@ class _Run:
         return accelerator
 
     def _own_split(self, table: Table, resume: bool) -> np.ndarray:
-        """A stratified split for data without one, or the one this run made before."""
+        """A stratified split of data without one, or of its training part if it has no 'val'; or the one made before."""
         kept = read_split(self.folder, table) if resume else None
         if kept is not None and (kept == "").any():
             new = table.keys[kept == ""]
@@ -242,11 +239,16 @@ class _Run:
         if kept is not None:
             return kept
         share = self.config.data.validation_share
-        split = train_val_split(table.matrix, share, self.config.train.seed, joined_groups(table.groups))
-        held = (split == "val").mean()
+        rows = np.arange(len(table)) if table.split is None else table.rows("train")
+        part = table.subset(rows)
+        parts = train_val_split(part.matrix, share, self.config.train.seed, joined_groups(part.groups))
+        split = np.full(len(table), "train", dtype="<U5") if table.split is None else table.split.copy()
+        split[rows] = parts
+        held = (parts == "val").mean()
         why = "" if abs(held - share) < 0.02 else f" instead of {share:.0%}, so that rare labels are on both sides"
         kept_together = "" if table.groups is None else ", groups kept together"
-        console.say(f"{table.name}: no split column, so {held:.0%} are held out (stratified{kept_together}){why}")
+        of_what = "no split column, so" if table.split is None else "no split 'val', so of the training images"
+        console.say(f"{table.name}: {of_what} {held:.0%} are held out (stratified{kept_together}){why}")
         self.new_split = dict(zip(table.keys.tolist(), split.tolist(), strict=True))
         return split
 

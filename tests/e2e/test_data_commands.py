@@ -50,6 +50,42 @@ def test_folds_keep_groups_and_duplicates_together(photos: Path, tmp_path: Path)
     assert set(fold.values()) == {"0", "1", "2"}
 
 
+def test_data_with_train_and_test_only(photos: Path, tmp_path: Path) -> None:
+    lines = (photos / "labels.csv").read_text().splitlines()
+    rows = [f"{line},{'test' if i % 6 == 0 else 'train'}" for i, line in enumerate(lines[1:])]
+    (photos / "labels.csv").write_text("\n".join([f"{lines[0]},split", *rows]))
+    out = tmp_path / "run"
+    trained = manylabel("train", photos, "--out", out, *settings(*TINY, "train.epochs=1"))
+    assert trained.returncode == 0, trained.stderr
+    assert "no split 'val', so of the training images 20% are held out" in trained.stderr
+    assert "48 images (32 train, 8 val, 8 test)" in trained.stderr
+    for part, images in (("val", 8), ("test", 8), ("train", 32)):
+        judged = manylabel("evaluate", out, "--split", part)
+        assert judged.returncode == 0, judged.stderr
+        assert f"{part}, {images} images" in " ".join(judged.stdout.split())
+
+
+def test_predictions_as_files(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    manylabel("train", photos, "--out", out, *settings(*TINY, "train.epochs=1"))
+    (photos / "images" / "broken.jpg").write_bytes(b"")
+    files = ("--csv", tmp_path / "tags.csv", "--label-studio", tmp_path / "ls" / "tasks.json")
+    said = manylabel("predict", out, photos / "images", *files)
+    assert said.returncode == 0, said.stderr
+    assert "broken.jpg: cannot be read" in said.stdout
+    with open(tmp_path / "tags.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 49
+    assert [row["error"] for row in rows if row["error"]] == ["empty file (0 bytes)"]
+    assert all(len(row["labels"].split("|")) == len(row["scores"].split("|")) for row in rows)
+    tasks = json.loads((tmp_path / "ls" / "tasks.json").read_text())
+    assert len(tasks) == 48
+    assert tasks[0]["predictions"][0]["model_version"] == "manylabel"
+    (photos / "images" / "broken.jpg").unlink()
+    again = manylabel("data", "check", tmp_path / "ls", "--set", f"data.images={photos / 'images'}")
+    assert "read as Label Studio" in again.stdout
+
+
 def test_convert_says_what_it_did(photos: Path, tmp_path: Path) -> None:
     done = manylabel("data", "convert", photos, tmp_path / "coco", "--to", "coco", "--images", "copy")
     assert done.returncode == 0, done.stderr

@@ -20,9 +20,9 @@ def judge(table: Table, counts: Counts, found: dict[str, Any], max_bad_share: fl
     splits = found["splits"]
     if splits and not splits.get("train"):
         problems.append("no image is in split 'train'")
-    if splits and not splits.get("val"):
-        problems.append("no image is in split 'val'; a model could not be judged")
-    if not splits and len(table) < 2:
+    elif splits and not splits.get("val"):
+        warnings.append("no image is in split 'val': a part of the training images will be held out to choose the model on")
+    if (not splits and len(table) < 2) or (splits.get("train") == 1 and not splits.get("val")):
         problems.append("one image cannot be split into a part to learn from and a part to judge on")
     bad = len(found["unreadable"])
     if bad > max_bad_share * len(table):

@@ -31,6 +31,7 @@ from manylabel.data.read.check import CheckedRecords
 from manylabel.data.read.format import Format
 from manylabel.data.read.label_file import read_label_file
 from manylabel.data.scenes import LABELS, label_matrix
+from manylabel.data.shard.locate import is_pattern
 from manylabel.data.source import SceneSource
 from manylabel.data.split_file import with_split_file
 from manylabel.data.table import Table
@@ -84,7 +85,7 @@ def find_format(config: DataConfig) -> tuple[Path, Format, str]:
     if not config.path:
         raise DataError("no data given; name a label file, a folder of data, or 'scenes' for the embedded data")
     path = Path(config.path)
-    if not path.exists():
+    if not path.exists() and not is_pattern(path):
         near = [str(p) for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise DataError(f"{path} does not exist{closest(str(path), near) if near else ''}")
     if config.format != "auto":

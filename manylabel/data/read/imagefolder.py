@@ -32,7 +32,7 @@ def _sheet_rows(path: Path, name: str) -> Iterator[Row]:
 
 
 def _parquet_rows(path: Path, name: str) -> Iterator[Row]:
-    pyarrow = need_pyarrow("Parquet", "parquet")
+    pyarrow = need_pyarrow("Parquet")
     number = 0
     try:
         for batch in open_parquet(path).iter_batches(use_threads=False):

@@ -15,7 +15,7 @@ from manylabel.error import DataError, DecodeError
 IMAGE_COLUMNS = ("image", "img", "images", "jpg", "jpeg", "png", "webp", "image_bytes", "bytes", "photo", "picture")
 
 
-def need_pyarrow(what: str, _extra: str = "") -> Any:
+def need_pyarrow(what: str) -> Any:
     """The library, imported only where it is needed: it takes a while."""
     try:
         import pyarrow

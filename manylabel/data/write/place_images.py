@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from manylabel.atomic import replacing
+from manylabel.data.decode import describe
 from manylabel.data.read.places import escapes
 from manylabel.data.source import FileSource, ImageSource
 from manylabel.data.walk import is_image_name
@@ -35,7 +36,7 @@ class ImagePlacer:
         """The name of this image under `folder`; with 'leave', its name in the source."""
         if self.how == "leave":
             return key
-        name = _inside(key) if is_image_name(key) else f"{_inside(key)}.png"
+        name = _inside(key) if is_image_name(key) else _inside(key) + self._suffix(key)
         if self.names.setdefault(name, key) != key:
             raise DataError(
                 f"{key!r} and {self.names[name]!r} would both be written to {self.folder / name}; rename one"
@@ -45,6 +46,11 @@ class ImagePlacer:
             target.parent.mkdir(parents=True, exist_ok=True)
             self._put(key, target)
         return name
+
+    def _suffix(self, key: str) -> str:
+        """For images that are not files and have no file name: what their bytes are, or what they are saved as."""
+        raw = getattr(self.source, "raw", None)
+        return ".png" if raw is None else f".{describe(raw(key)).format.lower().replace('jpeg2000', 'jp2')}"
 
     def _is_there(self, key: str, target: Path) -> bool:
         """Placed before, by a conversion that was interrupted; another file is never written over."""

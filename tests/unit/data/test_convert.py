@@ -147,3 +147,28 @@ def test_replaced_config_is_respected(make_csv: Make, tmp_path: Path) -> None:
         convert(DataConfig(path=str(path)), tmp_path / "o.csv", "csv")
     merged = replace(DataConfig(path=str(path)), duplicates="merge")
     assert convert(merged, tmp_path / "o.csv", "csv").images == 2
+
+
+def test_images_of_shards_become_files(tmp_path: Path, photos: Path) -> None:
+    import io
+    import tarfile
+
+    table = read_table(DataConfig(path=str(photos)))
+    (tmp_path / "shards").mkdir()
+    with tarfile.open(tmp_path / "shards" / "all-000.tar", "w") as tar:
+        for row, key in enumerate(table.keys):
+            names = [table.labels.names[i] for i in np.flatnonzero(table.matrix[row] == 1)]
+            for suffix, data in (
+                ("jpg", table.source.raw(str(key))),  # type: ignore[attr-defined]
+                ("json", json.dumps({"labels": names}).encode()),
+            ):
+                info = tarfile.TarInfo(f"{row:03d}.{suffix}")
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    source = DataConfig(path=str(tmp_path / "shards"))
+    with pytest.raises(DataError, match="--images copy"):
+        convert(source, tmp_path / "left.csv", "csv")
+    assert convert(source, tmp_path / "out", "csv", images="copy").images == 48
+    again = read_table(DataConfig(path=str(tmp_path / "out")))
+    assert (again.matrix == table.matrix).all()
+    assert again.source.raw(str(again.keys[5])) == table.source.raw(str(table.keys[5]))  # type: ignore[attr-defined]

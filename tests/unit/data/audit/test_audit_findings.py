@@ -37,7 +37,9 @@ def test_unreadable_images_and_missing_splits_are_problems(photos: Path) -> None
     assert findings.unreadable == {"photo003.jpg": "empty file (0 bytes)"}
     assert audit(table, max_bad_share=0.05, workers=1).trainable
     only_train = replace(table, split=np.array(["train"] * 48))
-    assert any("'val'" in problem for problem in audit(only_train, max_bad_share=0.05, workers=1).problems)
+    assert any("'val'" in warning for warning in audit(only_train, max_bad_share=0.05, workers=1).warnings)
+    only_test = replace(table, split=np.array(["test"] * 48))
+    assert any("'train'" in problem for problem in audit(only_test, max_bad_share=0.05, workers=1).problems)
 
 
 def test_labels_that_are_never_absent_are_a_problem(photos: Path) -> None:
