@@ -11,6 +11,9 @@ from typing import Any
 
 from conftest import write_photos
 
+from manylabel.data.table import Table
+from manylabel.labels import PRESENT
+
 Sample = tuple[str, bytes, list[str]]  # name, JPEG, labels
 
 
@@ -19,6 +22,11 @@ def make_samples(folder: Path, count: int) -> list[Sample]:
     labels = write_photos(folder, count)
     files = sorted((folder / "images").glob("*.jpg"))
     return [(file.stem, file.read_bytes(), names) for file, names in zip(files, labels, strict=True)]
+
+
+def labels_of(table: Table) -> list[list[str]]:
+    """The present labels of each image."""
+    return [[table.labels.names[i] for i in (row == PRESENT).nonzero()[0]] for row in table.matrix]
 
 
 def write_tar(path: Path, files: Iterable[tuple[str, bytes]], layout: int = tarfile.USTAR_FORMAT) -> Path:

@@ -140,5 +140,7 @@ def test_figures_by_level() -> None:
     assert [row["labels"] for row in figures["levels"]] == [1, 2]
     assert [row["mAP"] for row in figures["levels"]] == [100.0, 100.0]
     assert figures["levels"][1]["CF1"] == 100.0
-    assert figures["contradictions"] == pytest.approx(100 / 3, abs=1e-3)  # the cat without an animal, of three decisions
+    assert figures["contradictions"] == pytest.approx(
+        100 / 3, abs=1e-3
+    )  # the cat without an animal, of three decisions
     assert "levels" not in judge(scores, matrix, labels, np.full(3, 0.5), fitted_here=False)

@@ -21,7 +21,9 @@ def judge(table: Table, counts: Counts, found: dict[str, Any], max_bad_share: fl
     if splits and not splits.get("train"):
         problems.append("no image is in split 'train'")
     elif splits and not splits.get("val"):
-        warnings.append("no image is in split 'val': a part of the training images will be held out to choose the model on")
+        warnings.append(
+            "no image is in split 'val': a part of the training images will be held out to choose the model on"
+        )
     if (not splits and len(table) < 2) or (splits.get("train") == 1 and not splits.get("val")):
         problems.append("one image cannot be split into a part to learn from and a part to judge on")
     bad = len(found["unreadable"])

@@ -17,7 +17,7 @@ from manylabel.data.read.csv import COLUMN_KINDS
 from manylabel.data.read.format import Format
 from manylabel.data.read.image_names import ImageNames, names_of
 from manylabel.data.read.jsonl import SUFFIXES, json_lines
-from manylabel.data.read.row_value import finite_numbers, listed_names
+from manylabel.data.read.row_value import finite_numbers, one_name
 from manylabel.data.read.text_file import text_lines
 from manylabel.data.record import Reading, Record, Thing
 from manylabel.data.walk import is_image_name
@@ -148,10 +148,7 @@ def _entries(row: dict[str, Any], field: str, where: str) -> list[dict[str, Any]
 
 
 def _display_name(entry: dict[str, Any], where: str) -> str:
-    names = listed_names(entry.get("displayName"), where)
-    if len(names) != 1:
-        raise DataError(f"{where}: an annotation without 'displayName'; fill it in or delete it")
-    return names[0]
+    return one_name(entry.get("displayName"), where, "an annotation without 'displayName'")
 
 
 def _json_box(entry: dict[str, Any], where: str) -> tuple[str, list[float]]:

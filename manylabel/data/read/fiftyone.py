@@ -11,7 +11,7 @@ from manylabel.config import DataConfig
 from manylabel.data.read.fiftyone_labels import read_labels_json
 from manylabel.data.read.format import Format
 from manylabel.data.read.image_names import ImageNames
-from manylabel.data.read.row_value import corner_box, finite_numbers, listed_names
+from manylabel.data.read.row_value import corner_box, finite_numbers, listed_names, one_name
 from manylabel.data.read.text_file import json_items, json_kind, mentions, read_json
 from manylabel.data.record import Reading, Record, Thing
 from manylabel.data.table import SPLITS
@@ -148,10 +148,7 @@ def _entries(sample: dict[str, Any], name: str | None, inside: str, where: str) 
 
 
 def _label(entry: dict[str, Any], where: str) -> str:
-    names = listed_names(entry.get("label"), where)
-    if len(names) != 1:
-        raise DataError(f"{where}: a label without a name; fill it in or delete it")
-    return names[0]
+    return one_name(entry.get("label"), where, "a label without a name")
 
 
 def _thing(entry: dict[str, Any], size: tuple[int, int] | None, where: str) -> Thing:

@@ -80,16 +80,7 @@ def read_imagefolder(path: Path, config: DataConfig) -> Reading:
                     split = record.key.partition("/")[0]
                 yield replace(record, key=part.folder + record.key, split=split)
 
-    return Reading(
-        "imagefolder",
-        path,
-        FileSource(root),
-        records,
-        labels=layout.label_names,
-        rest=layout.rest,
-        total=layout.count,
-        notes=notes,
-    )
+    return layout.reading("imagefolder", path, FileSource(root), records, notes)
 
 
 class _SplitFolders:

@@ -53,16 +53,7 @@ def read_jsonl(path: Path, config: DataConfig) -> Reading:
         for where, row in json_lines(path):
             yield layout.record(row, where)
 
-    return Reading(
-        "jsonl",
-        path,
-        FileSource(root),
-        records,
-        labels=layout.label_names,
-        rest=layout.rest,
-        total=layout.count,
-        notes=notes,
-    )
+    return layout.reading("jsonl", path, FileSource(root), records, notes)
 
 
 def _sniff(path: Path) -> str:

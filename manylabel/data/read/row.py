@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from manylabel.data.read.csv import (
     split_names,
 )
 from manylabel.data.read.row_value import is_list_text, listed_names, names_in_text, row_things
-from manylabel.data.record import Record
+from manylabel.data.record import Reading, Record
+from manylabel.data.source import ImageSource
 from manylabel.error import DataError
 from manylabel.labels import ABSENT, PRESENT, UNKNOWN
 
@@ -66,6 +67,12 @@ class RowLayout:
     def label_names(self) -> tuple[str, ...] | None:
         """In order, where the layout tells: the wide fields."""
         return self.wide or None
+
+    def reading(
+        self, name: str, path: Path, source: ImageSource, records: Callable[[], Iterator[Record]], notes: list[str]
+    ) -> Reading:
+        """What a reader of rows gives, with what this layout knows."""
+        return Reading(name, path, source, records, self.label_names, self.rest, total=self.count, notes=notes)
 
     @classmethod
     def of(cls, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], config: DataConfig, path: Path) -> RowLayout:

@@ -89,9 +89,7 @@ def test_a_bad_row_leaves_nothing_behind(make_csv: Make, tmp_path: Path) -> None
 
 
 def test_what_a_csv_cannot_hold_is_said(tmp_path: Path) -> None:
-    done = convert(
-        DataConfig(path="scenes", scenes=ScenesConfig(train=6, val=2, size=64)), tmp_path / "scenes", "csv"
-    )
+    done = convert(DataConfig(path="scenes", scenes=ScenesConfig(train=6, val=2, size=64)), tmp_path / "scenes", "csv")
     assert done.images == 8
     table = read_table(DataConfig(path=str(tmp_path / "scenes")))
     assert len(table) == 8

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shard_files import Sample, make_samples
+from shard_files import Sample, labels_of, make_samples
 
 from manylabel.config import DataConfig
 from manylabel.data.read import read_table
@@ -15,7 +15,6 @@ from manylabel.data.read.hf_datasets import FORMAT
 from manylabel.data.shard.packed import find_packed
 from manylabel.data.table import Table
 from manylabel.error import DataError, DecodeError
-from manylabel.labels import PRESENT
 
 pyarrow = pytest.importorskip("pyarrow")
 datasets = pytest.importorskip("datasets", reason="needs Hugging Face datasets to write its folders")
@@ -30,10 +29,6 @@ def samples(tmp_path: Path) -> list[Sample]:
 
 def _read(path: Path, **more: Any) -> Table:
     return read_table(DataConfig(path=str(path), **more))
-
-
-def _labels(table: Table) -> list[list[str]]:
-    return [[table.labels.names[i] for i in (row == PRESENT).nonzero()[0]] for row in table.matrix]
 
 
 def _dataset(samples: list[Sample], labels: Any = None) -> Any:
@@ -61,7 +56,7 @@ def test_splits_classes_and_bytes(tmp_path: Path, samples: list[Sample]) -> None
     assert table.split is not None
     assert table.split.tolist() == ["train"] * 4 + ["val"] * 2
     assert table.labels.names == tuple(COLOURS)
-    assert _labels(table) == [sorted(labels, key=COLOURS.index) for *_, labels in samples]
+    assert labels_of(table) == [sorted(labels, key=COLOURS.index) for *_, labels in samples]
     for key, (_, image, _) in zip(table.keys, samples, strict=True):
         assert table.source.raw(str(key)) == image  # type: ignore[attr-defined]
     assert table.source.read("train/0000001").size == table.source.describe("train/0000001") == (96, 72)
@@ -88,7 +83,7 @@ def test_names_in_a_list(tmp_path: Path, samples: list[Sample]) -> None:
         "tags": [labels for *_, labels in samples],
     }
     table = _read(_save(datasets.Dataset.from_dict(rows, features=features), tmp_path / "d"))
-    assert _labels(table) == [sorted(labels) for *_, labels in samples]
+    assert labels_of(table) == [sorted(labels) for *_, labels in samples]
 
 
 def test_images_that_are_files_elsewhere_must_be_allowed(tmp_path: Path, samples: list[Sample]) -> None:

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shard_files import Sample, make_samples, parquet_table, write_parquet_shards
+from shard_files import Sample, labels_of, make_samples, parquet_table, write_parquet_shards
 
 from manylabel.config import DataConfig
 from manylabel.data.read import read_table
 from manylabel.data.read.parquet import FORMAT
 from manylabel.data.table import Table
 from manylabel.error import DataError
-from manylabel.labels import PRESENT, UNKNOWN
+from manylabel.labels import UNKNOWN
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -25,10 +25,6 @@ def samples(tmp_path: Path) -> list[Sample]:
 
 def _read(path: Path, **more: Any) -> Table:
     return read_table(DataConfig(path=str(path), **more))
-
-
-def _labels(table: Table) -> list[list[str]]:
-    return [[table.labels.names[i] for i in (row == PRESENT).nonzero()[0]] for row in table.matrix]
 
 
 def _write(path: Path, columns: dict[str, Any], features: dict[str, Any] | None = None) -> Path:
@@ -44,7 +40,7 @@ def _write(path: Path, columns: dict[str, Any], features: dict[str, Any] | None 
 def test_a_folder_of_shards_with_images(tmp_path: Path, samples: list[Sample]) -> None:
     table = _read(write_parquet_shards(tmp_path / "p", samples, shards=2, group=2))
     assert table.keys.tolist() == [f"part-{s:05d}-of-00002/{row:07d}" for s in (0, 1) for row in range(3)]
-    assert _labels(table) == [sorted(samples[i][2]) for i in (0, 2, 4, 1, 3, 5)]
+    assert labels_of(table) == [sorted(samples[i][2]) for i in (0, 2, 4, 1, 3, 5)]
     assert "read as Parquet (2 files part-00000-of-00002.parquet …)" in table.notes[0]
     for key, i in zip(table.keys, (0, 2, 4, 1, 3, 5), strict=True):
         assert table.source.raw(str(key)) == samples[i][1]  # type: ignore[attr-defined]
@@ -52,7 +48,7 @@ def test_a_folder_of_shards_with_images(tmp_path: Path, samples: list[Sample]) -
     assert table.source.stamp(str(table.keys[0])) != table.source.stamp(str(table.keys[1]))
 
 
-def test_the_images_are_not_read_with_the_labels(
+def test_the_images_are_not_read_with_thelabels_of(
     tmp_path: Path, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_parquet_shards(tmp_path / "p", samples)
@@ -90,7 +86,7 @@ def test_class_numbers_get_their_names(tmp_path: Path, samples: list[Sample], wr
     features = {"image": {"_type": "Image"}, "label": feature}
     table = _read(_write(tmp_path / "x.parquet", {"image": images, "label": values}, features))
     assert table.labels.names == tuple(names)  # in their own order, with the one that no image has
-    assert _labels(table) == ([["dog"], ["cat"], ["dog"]] if wrap == "plain" else [["dog", "owl"], [], ["cat"]])
+    assert labels_of(table) == ([["dog"], ["cat"], ["dog"]] if wrap == "plain" else [["dog", "owl"], [], ["cat"]])
 
 
 def test_labels_that_were_held_back_are_unknown(tmp_path: Path, samples: list[Sample]) -> None:
@@ -113,14 +109,14 @@ def test_objects(tmp_path: Path, samples: list[Sample], by: str) -> None:
         objects = [[{"bbox": [1.0, 2.0, 30.0, 40.0], "category": 1}], []]
     columns = {"image": parquet_table(samples[:2])["image"], "objects": objects}
     table = _read(_write(tmp_path / "x.parquet", columns, {"objects": feature}))
-    assert _labels(table) == [["dog"], []]
+    assert labels_of(table) == [["dog"], []]
     assert table.objects is not None
     assert table.objects.box.tolist() == [[1.0, 2.0, 31.0, 42.0]]
 
 
 @pytest.mark.parametrize("name", ["image", "img", "jpg", "image_bytes", "content"])
 @pytest.mark.parametrize("large", [False, True])
-def test_plain_bytes_and_delimited_labels(tmp_path: Path, samples: list[Sample], name: str, large: bool) -> None:
+def test_plain_bytes_and_delimitedlabels_of(tmp_path: Path, samples: list[Sample], name: str, large: bool) -> None:
     kind = pyarrow.large_binary() if large else pyarrow.binary()
     images = pyarrow.array([image for _, image, _ in samples], kind)
     texts = ["|".join(labels) for *_, labels in samples]
@@ -128,13 +124,13 @@ def test_plain_bytes_and_delimited_labels(tmp_path: Path, samples: list[Sample],
         tmp_path / "x.parquet", {name: images, "labels": texts, "path": ["p.jpg"] * 6, "split": ["train"] * 5 + ["val"]}
     )
     table = _read(path)
-    assert _labels(table) == [sorted(labels) for *_, labels in samples]
+    assert labels_of(table) == [sorted(labels) for *_, labels in samples]
     assert table.source.read(str(table.keys[2])).size == (96, 72)
     assert table.split is not None
     assert table.split.tolist() == ["train"] * 5 + ["val"]
 
 
-def test_wide_labels(tmp_path: Path, samples: list[Sample]) -> None:
+def test_widelabels_of(tmp_path: Path, samples: list[Sample]) -> None:
     columns = {"image": parquet_table(samples[:3])["image"], "red": [1, 0, None], "blue": [True, False, True]}
     table = _read(_write(tmp_path / "x.parquet", columns))
     assert table.labels.names == ("red", "blue")
@@ -148,7 +144,7 @@ def test_a_table_of_labels_whose_images_are_files(tmp_path: Path, samples: list[
     for path in (folder, folder / "labels.parquet"):
         table = _read(path)
         assert table.keys.tolist() == columns["file_name"]
-        assert _labels(table) == [sorted(labels) for *_, labels in samples]
+        assert labels_of(table) == [sorted(labels) for *_, labels in samples]
         assert "images are in images/" in table.notes
     columns["file_name"][2] = "gone.jpg"
     _write(folder / "labels.parquet", columns)
