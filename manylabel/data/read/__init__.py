@@ -95,7 +95,9 @@ def find_format(config: DataConfig) -> tuple[Path, Format, str]:
             )
         kind = FORMATS[config.format]
         if path.is_dir() and not kind.sniff(path):
-            path = next((p for p in _candidates(path) if kind.sniff(p)), path)
+            inside = [file for file in _candidates(path) if kind.sniff(file)]
+            if len(inside) == 1 or (inside and inside[0].name in USUAL_NAMES):
+                path = inside[0]
         return path, kind, "as asked"
     for kind in FORMATS.values():
         if reason := kind.sniff(path):

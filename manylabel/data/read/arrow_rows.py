@@ -10,9 +10,9 @@ from typing import Any
 
 from manylabel.config import DataConfig
 from manylabel.data.read.class_names import class_names, columns_of_objects, named
-from manylabel.data.read.csv import FILE_COLUMNS, LABEL_COLUMNS, SAMPLE, UNKNOWN_COLUMNS, plain_name
-from manylabel.data.read.places import image_root
+from manylabel.data.read.places import SAMPLE, image_root
 from manylabel.data.read.row import KINDS, OBJECT_COLUMNS, RowLayout
+from manylabel.data.read.sheet import FILE_COLUMNS, LABEL_COLUMNS, UNKNOWN_COLUMNS, plain_name
 from manylabel.data.record import Reading, Record
 from manylabel.data.shard.arrow_image import holds_images, row_key
 from manylabel.data.source import FileSource, ImageSource

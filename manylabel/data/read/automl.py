@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from manylabel.config import DataConfig
-from manylabel.data.read.csv import COLUMN_KINDS
 from manylabel.data.read.format import Format
 from manylabel.data.read.image_names import ImageNames, names_of
 from manylabel.data.read.jsonl import SUFFIXES, json_lines
 from manylabel.data.read.row_value import finite_numbers, one_name
+from manylabel.data.read.sheet import COLUMN_KINDS
 from manylabel.data.read.text_file import text_lines
 from manylabel.data.record import Reading, Record, Thing
 from manylabel.data.walk import is_image_name

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from manylabel.config import DataConfig
-from manylabel.data.read.places import escapes, is_file_name, why_missing
+from manylabel.data.read.places import FileNames, escapes, is_file_name, why_missing
 from manylabel.data.record import Reading, Record, Thing
 from manylabel.data.source import FileSource
 from manylabel.data.table import SPLITS
@@ -46,22 +46,22 @@ class CheckedRecords:
         gone: list[tuple[str, str]] = []
         count = missing = 0
         together = self._repeated() if self.config.duplicates == "merge" or self.reading.repeats else {}
-        for record in self.reading.records():
+        files = self._file_names()
+        for record, reason in self._found(files):
             count += 1
-            self._check_key(record)
             if hash(record.key) in seen:
                 if record.key not in together:
                     self._refuse_duplicate(record)
                 continue
             seen.add(hash(record.key))
-            if reason := self._why_missing(record.key):
+            if reason:
                 missing += 1
                 if missing <= MOST_NAMED:
                     gone.append((record.where, reason))
                 continue
             parts = [self._labels(self._checked(part)) for part in together.get(record.key, [record])]
             yield parts[0] if len(parts) == 1 else _merged(parts)
-        self._finish(count, missing, gone, together)
+        self._finish(count, missing, gone, together, files)
 
     def names(self) -> set[str]:
         """Every label that a record names, in its own spelling."""
@@ -73,27 +73,44 @@ class CheckedRecords:
 
     # --- images ------------------------------------------------------------------------------------------------
 
-    def _check_key(self, record: Record) -> None:
-        if not record.key:
-            raise DataError(f"{record.where}: the image file is blank; fill it in or delete the row")
+    def _file_names(self) -> FileNames | None:
         source = self.reading.source
-        if not isinstance(source, FileSource):
-            return
-        if not is_file_name(record.key):
-            raise DataError(f"{record.where}: {record.key[:40]!r}… is no file name")
-        if self.config.images is None and escapes(record.key):
-            raise DataError(
-                f"{record.where}: {record.key!r} leads out of the data folder; use names relative to {source.root}, "
-                "or give the folder of the images with --set data.images=FOLDER"
-            )
+        return FileNames(source.root) if isinstance(source, FileSource) else None
 
-    def _why_missing(self, key: str) -> str:
-        source = self.reading.source
-        if not isinstance(source, FileSource) or os.path.isfile(f"{source.root}/{key}" if key[:1] != "/" else key):
-            return ""
-        return why_missing(source.root, key)
+    def _found(self, files: FileNames | None) -> Iterator[tuple[Record, str]]:
+        """Each record under the name that its image has on disk, and why there is none, or ''."""
+        for record in self.reading.records():
+            if not record.key:
+                raise DataError(f"{record.where}: the image file is blank; fill it in or delete the row")
+            yield (record, "") if files is None else self._on_disk(record, files)
 
-    def _finish(self, count: int, missing: int, gone: list[tuple[str, str]], together: dict[str, list[Record]]) -> None:
+    def _on_disk(self, record: Record, files: FileNames) -> tuple[Record, str]:
+        key = record.key
+        if not is_file_name(key):
+            raise DataError(f"{record.where}: {key[:40]!r}… is no file name")
+        if "://" in key or escapes(key):
+            if self.config.images is not None and os.path.isfile(files.root / key):
+                return record, ""
+            found = files.find_by_end(key)
+            if found is None and "://" not in key:
+                raise DataError(
+                    f"{record.where}: {key!r} leads out of the data folder; use names relative to {files.root}, "
+                    "or give the folder of the images with --set data.images=FOLDER"
+                )
+        else:
+            found = files.find(key)
+        if found is None:
+            return record, why_missing(files.root, key)
+        return (record if found == key else replace(record, key=found)), ""
+
+    def _finish(
+        self,
+        count: int,
+        missing: int,
+        gone: list[tuple[str, str]],
+        together: dict[str, list[Record]],
+        files: FileNames | None,
+    ) -> None:
         root = getattr(self.reading.source, "root", self.reading.path)
         if count == 0:
             raise DataError(f"{self.reading.path} names no image; there is nothing to read")
@@ -114,6 +131,8 @@ class CheckedRecords:
             self.notes.append(
                 f"{missing} rows were left out because their image files are not there, first {where}: {reason}"
             )
+        if files is not None and files.mended:
+            self.notes.append(f"{files.mended} names of images are not quite those of the files: {files.example}")
         extra = sum(len(parts) - 1 for parts in together.values())
         if extra and not self.reading.repeats:
             self.notes.append(f"{extra} repeated rows were merged: an image has every label that any of its rows gives")
@@ -124,17 +143,17 @@ class CheckedRecords:
         """The records of every image that has more than one."""
         seen: set[int] = set()
         twice: set[int] = set()
-        for record in self.reading.records():
+        for record, _ in self._found(self._file_names()):
             (twice if hash(record.key) in seen else seen).add(hash(record.key))
         found: dict[str, list[Record]] = {}
         if twice:
-            for record in self.reading.records():
+            for record, _ in self._found(self._file_names()):
                 if hash(record.key) in twice:
                     found.setdefault(record.key, []).append(record)
         return found
 
     def _refuse_duplicate(self, record: Record) -> None:
-        first = next(other for other in self.reading.records() if other.key == record.key)
+        first = next(other for other, _ in self._found(self._file_names()) if other.key == record.key)
         raise DataError(
             f"{record.where}: {record.key!r} already stands in {_short(first.where)}; "
             "delete one, or join their labels with --set data.duplicates=merge"

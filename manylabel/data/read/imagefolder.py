@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from manylabel.config import DataConfig
-from manylabel.data.read.csv import open_sheet
 from manylabel.data.read.format import Format
 from manylabel.data.read.jsonl import json_lines
 from manylabel.data.read.places import image_root
 from manylabel.data.read.row import RowLayout
+from manylabel.data.read.sheet import open_sheet
 from manylabel.data.read.split_files import SplitFile, split_files
 from manylabel.data.record import Reading, Record
 from manylabel.data.shard.arrow_image import need_pyarrow

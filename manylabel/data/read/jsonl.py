@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from manylabel.config import DataConfig
-from manylabel.data.read.csv import SAMPLE
 from manylabel.data.read.format import Format
-from manylabel.data.read.places import image_root
+from manylabel.data.read.places import SAMPLE, image_root
 from manylabel.data.read.row import RowLayout
 from manylabel.data.read.text_file import text_lines
 from manylabel.data.record import Reading, Record

@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from manylabel.config import DataConfig
-from manylabel.data.read.csv import (
+from manylabel.data.read.label_cells import WIDE_CELLS, detect_delimiter, split_names
+from manylabel.data.read.row_value import is_list_text, listed_names, names_in_text, row_things
+from manylabel.data.read.sheet import (
     ABSENT_COLUMNS,
     FILE_COLUMNS,
     GROUP_COLUMNS,
     LABEL_COLUMNS,
+    OTHER_FILE_COLUMNS,
     SPLIT_COLUMNS,
     UNKNOWN_COLUMNS,
-    WIDE_CELLS,
-    detect_delimiter,
     plain_name,
-    split_names,
 )
-from manylabel.data.read.row_value import is_list_text, listed_names, names_in_text, row_things
 from manylabel.data.record import Reading, Record
 from manylabel.data.source import ImageSource
 from manylabel.error import DataError
@@ -28,7 +27,7 @@ from manylabel.labels import ABSENT, PRESENT, UNKNOWN
 
 OBJECT_COLUMNS = ("objects",)
 KINDS = {
-    "file": FILE_COLUMNS,
+    "file": FILE_COLUMNS + OTHER_FILE_COLUMNS,
     "labels": LABEL_COLUMNS,
     "split": SPLIT_COLUMNS,
     "group": GROUP_COLUMNS,

@@ -10,9 +10,9 @@ from itertools import islice
 from typing import Any
 
 from manylabel.data.read.class_names import named
-from manylabel.data.read.csv import FILE_COLUMNS, LABEL_COLUMNS, plain_name
 from manylabel.data.read.places import escapes
 from manylabel.data.read.row import OBJECT_COLUMNS
+from manylabel.data.read.sheet import FILE_COLUMNS, LABEL_COLUMNS, plain_name
 from manylabel.data.shard.tar_index import TarIndex
 from manylabel.data.shard.tar_source import TarSource
 from manylabel.data.walk import is_image_name

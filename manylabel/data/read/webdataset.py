@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from manylabel.config import DataConfig
-from manylabel.data.read.csv import FILE_COLUMNS
 from manylabel.data.read.format import Format
 from manylabel.data.read.row import RowLayout
 from manylabel.data.read.shard_split import splits_of_shards
+from manylabel.data.read.sheet import FILE_COLUMNS
 from manylabel.data.read.tar_samples import LABEL_KINDS, PEEK, TarSamples, base_and_end
 from manylabel.data.read.text_file import text_lines
 from manylabel.data.record import Reading, Record

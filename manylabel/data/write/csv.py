@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from manylabel.atomic import replacing
-from manylabel.data.read.csv import DELIMITERS, detect_delimiter
+from manylabel.data.read.label_cells import DELIMITERS, detect_delimiter
 from manylabel.data.write.place_images import ImagePlacer
 from manylabel.data.write.target import Content, Target
 from manylabel.error import DataError

@@ -8,7 +8,7 @@ import pytest
 
 from manylabel.config import DataConfig
 from manylabel.data.read import read_table
-from manylabel.data.read.csv import detect_delimiter
+from manylabel.data.read.label_cells import detect_delimiter
 from manylabel.error import DataError
 from manylabel.labels import ABSENT, PRESENT, UNKNOWN
 
@@ -91,7 +91,7 @@ def test_merging_keeps_every_kind_of_answer(make_csv: Make) -> None:
     [
         ("", "is empty"),
         ("file_name,labels\n", "no rows"),
-        ("picture,labels\na.jpg,x\n", "call it 'file_name'"),
+        ("shot,labels\na.jpg,x\n", "call it 'file_name'"),
         ("file_name,labels\na.jpg,x\ngone.jpg,x\n", "row 3: 'gone.jpg' is not there"),
         ("file_name,labels\na.jpg,x\nb.jpg,x\na.jpg,y\n", "row 4: 'a.jpg' already stands in row 2"),
         ("file_name,labels,weight\na.jpg,x,3\n", "row 1: column 'weight'"),

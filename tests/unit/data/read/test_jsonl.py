@@ -104,7 +104,7 @@ def test_objects_give_boxes_and_labels(folder: Path) -> None:
         ('{"file_name": "a.jpg", "labels": "[x y]"}\n', r"line 1, field 'labels': .* is no list of names"),
         ('{"file_name": "a.jpg", "labels": ["x"]}\n\n{"labels": ["x"]}\n', r"line 3: field 'file_name' is missing"),
         ('{"file_name": 3, "labels": ["x"]}\n', r"line 1: field 'file_name' is 3, not a file name"),
-        ('{"name": "a.jpg", "labels": ["x"]}\n', r"no field with the image files \(it has: name, labels\)"),
+        ('{"shot": "a.jpg", "labels": ["x"]}\n', r"no field with the image files \(it has: shot, labels\)"),
         ('{"file_name": "a.jpg", "caption": "x y z"}\n', r"no field with labels \(it has: file_name, caption\)"),
         ('{"file_name": "../a.jpg", "labels": ["x"]}\n', r"line 1: '\.\./a\.jpg' leads out of the data folder"),
         ('{"file_name": "no.jpg", "labels": ["x"]}\n', r"line 1: 'no\.jpg' is not there"),
