@@ -16,6 +16,7 @@ from manylabel.data.read import (
     folders,
     hf_datasets,
     imagefolder,
+    json_rows,
     jsonl,
     label_studio,
     nus_wide,
@@ -25,6 +26,7 @@ from manylabel.data.read import (
     visual_genome,
     voc,
     webdataset,
+    yolo,
 )
 from manylabel.data.read.assemble import assemble
 from manylabel.data.read.check import CheckedRecords
@@ -52,15 +54,17 @@ _MODULES = (  # the first that recognises a path reads it
     createml,
     label_studio,
     visual_genome,
+    yolo,
     imagefolder,
     automl,
+    json_rows,
     parquet,
     jsonl,
     csv,
     folders,
 )
 FORMATS: dict[str, Format] = {module.FORMAT.name: module.FORMAT for module in _MODULES}
-USUAL_NAMES = ("labels.csv", "labels.tsv", "labels.jsonl", "labels.parquet")
+USUAL_NAMES = ("labels.csv", "labels.tsv", "labels.jsonl", "labels.json", "labels.parquet")
 LABEL_FILES = {".csv", ".tsv", ".json", ".jsonl", ".parquet"}
 
 
@@ -95,9 +99,9 @@ def find_format(config: DataConfig) -> tuple[Path, Format, str]:
             )
         kind = FORMATS[config.format]
         if path.is_dir() and not kind.sniff(path):
-            inside = [file for file in _candidates(path) if kind.sniff(file)]
-            if len(inside) == 1 or (inside and inside[0].name in USUAL_NAMES):
-                path = inside[0]
+            files = [file for file in _candidates(path) if kind.sniff(file)]
+            if len(files) == 1 or (files and files[0].name in USUAL_NAMES):
+                path = files[0]
         return path, kind, "as asked"
     for kind in FORMATS.values():
         if reason := kind.sniff(path):

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from manylabel.config import DataConfig
 from manylabel.data.read.format import Format
-from manylabel.data.read.places import SAMPLE, image_root
-from manylabel.data.read.row import RowLayout
+from manylabel.data.read.row_file import read_rows
 from manylabel.data.read.text_file import text_lines
-from manylabel.data.record import Reading, Record
-from manylabel.data.source import FileSource
+from manylabel.data.record import Reading
 from manylabel.error import DataError
 
 SUFFIXES = (".jsonl", ".ndjson")
@@ -43,16 +40,7 @@ def json_lines(path: Path, name: str = "") -> Iterator[tuple[str, dict[str, Any]
 
 def read_jsonl(path: Path, config: DataConfig) -> Reading:
     """A file of JSON lines whose images lie beside it, or in one folder beside it."""
-    layout = RowLayout.of((), (row for _, row in json_lines(path)), config, path)
-    notes = list(layout.notes)
-    sample = (row.get(layout.file) for _, row in islice(json_lines(path), SAMPLE))
-    root = image_root(path.parent, [name for name in sample if isinstance(name, str)], config, notes)
-
-    def records() -> Iterator[Record]:
-        for where, row in json_lines(path):
-            yield layout.record(row, where)
-
-    return layout.reading("jsonl", path, FileSource(root), records, notes)
+    return read_rows("jsonl", path, lambda: json_lines(path), config)
 
 
 def _sniff(path: Path) -> str:

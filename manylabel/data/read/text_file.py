@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import mmap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from manylabel.error import DataError
 
@@ -43,11 +44,36 @@ def json_items(path: Path, prefix: str) -> Iterator[Any]:
     """The values at an ijson prefix ('images.item'; 'item' for a list at the top), one at a time in bounded memory."""
     import ijson
 
+    with _json_stream(path) as file:
+        yield from ijson.items(file, prefix, use_float=True)
+
+
+def json_pairs(path: Path, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The names and values of the object at an ijson prefix ('' for the top), one at a time."""
+    import ijson
+
+    with _json_stream(path) as file:
+        yield from ijson.kvitems(file, prefix, use_float=True)
+
+
+def json_events(path: Path) -> Iterator[tuple[str, str, Any]]:
+    """(prefix, event, value) of each piece, as ijson tells them."""
+    import ijson
+
+    with _json_stream(path) as file:
+        yield from ijson.parse(file)
+
+
+@contextmanager
+def _json_stream(path: Path) -> Iterator[BinaryIO]:
+    """The file behind its byte-order mark; what the parser says of it leaves as a DataError."""
+    import ijson
+
     try:
         with open(path, "rb") as file:
             if file.read(3) != b"\xef\xbb\xbf":
                 file.seek(0)
-            yield from ijson.items(file, prefix, use_float=True)
+            yield file
     except ijson.IncompleteJSONError as error:
         raise DataError(f"{path} is cut off or no JSON ({_first_line(error)}); fetch or export it again") from None
     except (ijson.JSONError, UnicodeDecodeError, ValueError, OverflowError) as error:

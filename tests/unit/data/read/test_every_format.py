@@ -79,6 +79,11 @@ def write_jsonl(folder: Path) -> None:
     _lines(folder / "labels.jsonl", [json.dumps(row) for row in _rows()])
 
 
+def write_json(folder: Path) -> None:
+    _photos(folder / "images")
+    _json(folder / "labels.json", _rows())
+
+
 def write_parquet(folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -169,6 +174,25 @@ def write_voc(folder: Path) -> None:
             folder / "ImageSets" / "Main" / f"{split}.txt",
             [name for name, (_, part) in IMAGES.items() if part == split],
         )
+
+
+def write_yolo(folder: Path) -> None:
+    left, top, right, bottom = BOX
+    shares = (
+        (left + right) / 2 / SIZE[0],
+        (top + bottom) / 2 / SIZE[1],
+        (right - left) / SIZE[0],
+        (bottom - top) / SIZE[1],
+    )
+    for name, (labels, split) in IMAGES.items():
+        (folder / "images" / split).mkdir(parents=True, exist_ok=True)
+        (folder / "images" / split / f"{name}.jpg").write_bytes(_jpeg(name))
+        lines = [" ".join(map(str, (LABELS.index(label), *shares))) for label in labels]
+        _lines(folder / "labels" / split / f"{name}.txt", lines)
+    names = [f"  {i}: {label}" for i, label in enumerate(LABELS)]
+    _lines(
+        folder / "data.yaml", ["path: ../datasets/small", "train: images/train", "val: images/val", "names:", *names]
+    )
 
 
 def write_open_images(folder: Path) -> None:
@@ -289,12 +313,14 @@ class Case:
 CASES = {
     "csv": Case(write_csv),
     "jsonl": Case(write_jsonl),
+    "json": Case(write_json),
     "parquet": Case(write_parquet),
     "imagefolder": Case(write_imagefolder),
     "hf-datasets": Case(write_hf_datasets, names=False),
     "webdataset": Case(write_webdataset),
     "coco": Case(write_coco, boxes=True),
     "voc": Case(write_voc, boxes=True),
+    "yolo": Case(write_yolo, boxes=True),
     "open-images": Case(write_open_images),
     "nus-wide": Case(write_nus_wide, val="test"),
     "visual-genome": Case(write_visual_genome, splits=False, boxes=True, names=False),
