@@ -29,6 +29,7 @@ class Table:
     split: np.ndarray | None = None  # [n] of 'train', 'val', 'test'; None = the data does not say
     notes: tuple[str, ...] = ()  # what the reader guessed or found odd, for the user to see
     groups: np.ndarray | None = None  # [n] of str: images of one group stay on one side of a split; '' = of none
+    sizes: np.ndarray | None = None  # [n, 2] int32: width and height as the label file tells them; 0 where it does not
     objects: Objects | None = None  # boxes and masks, where the data has them
     hierarchy: Hierarchy | None = None  # parents, synonyms and descriptions of the labels, where a file gives them
 
@@ -51,6 +52,7 @@ class Table:
             matrix=self.matrix[rows],
             split=None if self.split is None else self.split[rows],
             groups=None if self.groups is None else self.groups[rows],
+            sizes=None if self.sizes is None else self.sizes[rows],
             objects=None if self.objects is None else self.objects.subset(rows),
         )
 

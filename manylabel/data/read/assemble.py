@@ -33,6 +33,7 @@ def assemble(reading: Reading, config: DataConfig, hierarchy: Hierarchy | None =
         matrix=columns.matrix(),
         split=np.array(columns.splits, dtype=str) if any(columns.splits) else None,
         groups=np.array(columns.groups, dtype=str) if any(columns.groups) else None,
+        sizes=np.array(columns.sizes, np.int32) if any(map(any, columns.sizes)) else None,
         objects=columns.objects(),
         hierarchy=hierarchy,
         notes=(*reading.notes, *records.notes),
@@ -67,6 +68,7 @@ class _Columns:
         self.keys: list[str] = []
         self.splits: list[str] = []
         self.groups: list[str] = []
+        self.sizes: list[tuple[int, int]] = []
         self.chunks: list[np.ndarray] = []
         self.row: list[int] = []
         self.label: list[int] = []
@@ -80,6 +82,7 @@ class _Columns:
         self.keys.append(record.key)
         self.splits.append(record.split or "")
         self.groups.append(record.group or "")
+        self.sizes.append(record.size or (0, 0))
         if not record.split and not self.first_without_split:
             self.first_without_split = record.where
         if row % CHUNK == 0:
