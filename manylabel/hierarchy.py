@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from manylabel.error import DataError
-from manylabel.labels import label_key
+from manylabel.labels import ABSENT, PRESENT, UNKNOWN, LabelSpace, label_key
 from manylabel.suggest import closest
 
 
@@ -46,18 +48,7 @@ class Hierarchy:
                         f"{self.where}: {name!r} has the parent {parent!r}, which is no label there"
                         f"{closest(parent, self.facts)}; add it"
                     )
-        for name in self.facts:
-            self._refuse_circle(name)
-
-    def _refuse_circle(self, start: str) -> None:
-        seen, waiting = set(), list(self.parents(start))
-        while waiting:
-            name = waiting.pop()
-            if name == start:
-                raise DataError(f"{self.where}: {start!r} is an ancestor of itself; delete one of the parents")
-            if name not in seen:
-                seen.add(name)
-                waiting += self.parents(name)
+        self._levels  # noqa: B018 (finds circles)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,32 +62,18 @@ class Hierarchy:
         return [self._names[label_key(parent)] for parent in self.facts[name].parents]
 
     @cached_property
-    def _ancestors(self) -> dict[str, frozenset[str]]:
-        found: dict[str, frozenset[str]] = {}
-
-        def of(name: str) -> frozenset[str]:
-            if name not in found:
-                above = self.parents(name)
-                found[name] = frozenset(above).union(*(of(parent) for parent in above))
-            return found[name]
-
-        for name in sorted(self.facts, key=self.level):  # parents first, so that no call goes deep
-            of(name)
-        return found
-
-    @cached_property
-    def _descendants(self) -> dict[str, frozenset[str]]:
-        below: dict[str, set[str]] = {name: set() for name in self.facts}
-        for name, above in self._ancestors.items():
-            for ancestor in above:
-                below[ancestor].add(name)
-        return {name: frozenset(found) for name, found in below.items()}
+    def _children(self) -> dict[str, list[str]]:
+        below: dict[str, list[str]] = {name: [] for name in self.facts}
+        for name in self.facts:
+            for parent in self.parents(name):
+                below[parent].append(name)
+        return below
 
     def ancestors(self, names: Iterable[str]) -> set[str]:
-        return set().union(*(self._ancestors[name] for name in names))
+        return _reached(names, self.parents)
 
     def descendants(self, names: Iterable[str]) -> set[str]:
-        return set().union(*(self._descendants[name] for name in names))
+        return _reached(names, self._children.__getitem__)
 
     @cached_property
     def _levels(self) -> dict[str, int]:
@@ -105,19 +82,40 @@ class Hierarchy:
             path = [start]
             while path:
                 waiting = [parent for parent in self.parents(path[-1]) if parent not in levels]
-                if waiting:
-                    path.append(waiting[0])
-                else:
+                if not waiting:
                     name = path.pop()
                     levels[name] = 1 + max((levels[parent] for parent in self.parents(name)), default=-1)
+                elif len(path) > len(self.facts):  # longer than there are labels: one of them came again
+                    raise DataError(f"{self.where}: {path[-1]!r} is an ancestor of itself; delete one of the parents")
+                else:
+                    path.append(waiting[0])
         return levels
 
     def level(self, name: str) -> int:
         """0 for a label without parents, otherwise one more than its deepest parent."""
         return self._levels[name]
 
-    def is_leaf(self, name: str) -> bool:
-        return not self._descendants[name]
+    def imply(self, matrix: np.ndarray, labels: LabelSpace) -> np.ndarray:
+        """A tri-state matrix [n, L] with what it implies: ancestors of the present, descendants of the absent."""
+        matrix = matrix.copy()
+        order = sorted(
+            (i for i, name in enumerate(labels) if name in self.facts), key=lambda i: self.level(labels.names[i])
+        )
+        pairs = [(i, labels.index(p)) for i in order for p in self.parents(labels.names[i]) if p in labels]
+        for child, parent in reversed(pairs):  # from the leaves upwards
+            matrix[matrix[:, child] == PRESENT, parent] = PRESENT
+        for child, parent in pairs:
+            matrix[(matrix[:, parent] == ABSENT) & (matrix[:, child] == UNKNOWN), child] = ABSENT
+        return matrix
 
-    def description(self, name: str) -> str:
-        return self.facts[name].description
+
+def _reached(names: Iterable[str], step: Callable[[str], list[str]]) -> set[str]:
+    """Everything that steps from these names lead to."""
+    found: set[str] = set()
+    waiting = [next_ for name in names for next_ in step(name)]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += step(name)
+    return found

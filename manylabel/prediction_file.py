@@ -12,9 +12,13 @@ from manylabel.data.read.label_studio_config import CONFIG_NAME
 from manylabel.data.write.csv import choose_delimiter
 from manylabel.data.write.json_list import json_list
 from manylabel.data.write.label_studio import labelling_config, task_of_scores
+from manylabel.output import check_output
 from manylabel.predict import Prediction
 from manylabel.spreadsheet import safe_cell
 
+COLUMNS = ("file_name", "labels", "scores", "error")
+CSV_HEADER = ",".join(COLUMNS)  # how the files begin
+TASKS = '[\n{"data"'
 Add = Callable[[Prediction], None]
 
 
@@ -24,7 +28,7 @@ def csv_file(path: Path, labels: Sequence[str]) -> Iterator[Add]:
     delimiter = choose_delimiter(labels)
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["file_name", "labels", "scores", "error"])
+        rows.writerow(COLUMNS)
 
         def add(prediction: Prediction) -> None:
             above = [entry for entry in prediction.labels if entry.above]
@@ -42,6 +46,8 @@ def csv_file(path: Path, labels: Sequence[str]) -> Iterator[Add]:
 @contextmanager
 def label_studio_file(path: Path, labels: Sequence[str]) -> Iterator[Add]:
     """Tasks with predictions, and the labelling config beside them; images that cannot be read are left out."""
+    config = path.parent / CONFIG_NAME
+    check_output(config, "<View>")
     with json_list(path) as write:
 
         def add(prediction: Prediction) -> None:
@@ -50,4 +56,4 @@ def label_studio_file(path: Path, labels: Sequence[str]) -> Iterator[Add]:
                 write(task_of_scores(prediction.image, scored))
 
         yield add
-    write_text(path.parent / CONFIG_NAME, labelling_config(labels, boxes=False))
+    write_text(config, labelling_config(labels, boxes=False))

@@ -6,9 +6,9 @@ STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def safe_cell(text: str) -> str:
-    return f"'{text}" if text[:1] in STARTS else text
+    return f"'{text}" if text[:1] in (*STARTS, "'") else text
 
 
 def plain_cell(text: str) -> str:
     """What safe_cell was given."""
-    return text[1:] if text[:1] == "'" and text[1:2] in STARTS else text
+    return text[1:] if text[:1] == "'" and text[1:2] in (*STARTS, "'") else text

@@ -35,6 +35,13 @@ def findings(names: list[str], support: list[int] | None = None) -> dict[str, An
             "bytes": {**three, "total": 123456}, "formats": {"JPEG": 990, a: 8}, "different": 2,
             "most_frequent": [[250, 200, 990], [20, 900, 8]],
         },
+        "wrong_sizes": {
+            "count": 130, "turned": 30,
+            "images": [
+                {"image": a, "told": [500, 480], "found": [50, 48], "turned": False},
+                {"image": b, "told": [640, 427], "found": [427, 640], "turned": True},
+            ],
+        },
         "unreadable": {a: f"damaged {b}", b: "empty"},
         "suspicious": {
             "kinds": {"blank": 2, "tiny": 1},
@@ -51,7 +58,10 @@ def findings(names: list[str], support: list[int] | None = None) -> dict[str, An
             "count": 1, "images": {"train": 1, "val": 1},
             "pairs": [{"images": [a, b], "splits": ["train", "val"], "kind": "near", "distance": 3}],
         },
-        "contradictions": {"count": 1, "groups": [{"images": [a, b], "size": 2, "labels": [a, b], "differing": 9}]},
+        "contradictions": {
+            "count": 1, "exact": 0, "near": 1,
+            "groups": [{"kind": "near", "images": [a, b], "size": 2, "labels": [a, b], "differing": 9}],
+        },
         "unlisted": {"count": 1, "first": [a]},
         "problems": [f"no image is in {a}"], "warnings": [f"look at {b}"],
         "pictures": {a: PICTURE},

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from manylabel.cli.common import DATA_HELP, Commands, DataFormat, Settings, data_section
+from manylabel.cli.common import DATA_HELP, PAGE, Commands, DataFormat, Settings, data_section
 from manylabel.cli.data import data_app
 from manylabel.error import ManylabelError
+from manylabel.output import check_output
 from manylabel.suggest import closest
 
 HELP = """Recognise everything in an image at once.
@@ -91,7 +92,7 @@ def train(
         raise ManylabelError(
             "no data given; name a label file or a folder that holds one, e.g. manylabel train photos/"
         )
-    sections: dict[str, Any] = {"data": data_section(None, data_format)} if data_format else {}
+    sections: dict[str, Any] = {}
     if head:
         sections["head"] = {"name": head}
     if backbone:
@@ -106,7 +107,13 @@ def train(
     from manylabel.printing import print_figures
 
     result = run.train(
-        data, out=out, recipe=recipe, settings=settings or [], resume=resume, overwrite=overwrite, **sections
+        data_section(data, data_format) or None,
+        out=out,
+        recipe=recipe,
+        settings=settings or [],
+        resume=resume,
+        overwrite=overwrite,
+        **sections,
     )
     print_figures(result.results)
     typer.echo(f"report: {out / 'report.html'}\nuse it: manylabel predict {out} IMAGE…")
@@ -132,6 +139,8 @@ def evaluate(
     from manylabel.atomic import write_json
     from manylabel.printing import print_figures
 
+    check_output(json_file, '{\n "schema"')
+    check_output(report_file, PAGE)
     asked = [f"data.format={data_format}"] if data_format else []
     results, extra = runs.evaluate(run, data=data, split=split, settings=[*asked, *(settings or [])])
     print_figures(results)
@@ -168,10 +177,13 @@ def predict(
     from contextlib import ExitStack
 
     from manylabel import console
+    from manylabel.data.read.label_studio_config import CONFIG_NAME
     from manylabel.predict import Predictor, find_images
-    from manylabel.prediction_file import csv_file, label_studio_file
+    from manylabel.prediction_file import CSV_HEADER, TASKS, csv_file, label_studio_file
     from manylabel.printing import prediction_line
 
+    check_output(csv, CSV_HEADER)
+    check_output(label_studio, TASKS)
     found = find_images(images)
     predictor = Predictor.load(bundle)
     asked = ((csv, csv_file), (label_studio, label_studio_file))
@@ -193,6 +205,8 @@ def predict(
     for path, _ in asked:
         if path:
             typer.echo(f"{len(found)} images are in {path}", err=as_json)
+    if label_studio:
+        typer.echo(f"the labelling interface for them is in {label_studio.parent / CONFIG_NAME}", err=as_json)
     if not read:
         raise typer.Exit(1)
 

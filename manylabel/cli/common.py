@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +20,15 @@ class Commands(TyperGroup):
             ctx.fail(f"there is no command {args[0]!r}{closest(args[0], names)}")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("stopped; nothing half-written was left behind", err=True)
+            os._exit(130)
 
+
+PAGE = "<!doctype html"
 DATA_HELP = "a label file, a folder of data in any format we know, or 'scenes'"
 DataPath = Annotated[str, typer.Argument(help=DATA_HELP)]
 Settings = Annotated[

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from manylabel.cli.common import Commands, DataFormat, DataPath, Settings, data_section
+from manylabel.cli.common import PAGE, Commands, DataFormat, DataPath, Settings, data_section
 from manylabel.error import ManylabelError
+from manylabel.output import check_output
 
 data_app = typer.Typer(
     cls=Commands,
@@ -46,6 +47,8 @@ def check(
     from manylabel.printing_audit import print_audit
     from manylabel.report import write_data_page
 
+    check_output(json_file, '{\n "schema"')
+    check_output(page, PAGE)
     table, config = _table(path, data_format, settings)
     with console.counting("looking at images", len(table)) as advance:
         findings = audit(table, max_bad_share=config.max_bad_share, workers=config.workers, advance=advance)
@@ -95,11 +98,12 @@ def split(
     """
     from manylabel import console
     from manylabel.data.audit import inspect_table, near_duplicate_groups
+    from manylabel.data.read.split_file import write_split_file
     from manylabel.data.split import joined_groups, part_names_and_shares, split_table
-    from manylabel.data.split_file import write_split_file
     from manylabel.printing import print_split
 
     names, shares = part_names_and_shares(val, test, folds)
+    check_output(out, "file_name,split", "file_name,fold")
     if out.exists() and not overwrite:
         raise ManylabelError(f"{out} is there already; choose another name, or replace it with --overwrite")
     table, config = _table(path, data_format, settings)

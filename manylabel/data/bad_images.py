@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -46,7 +47,8 @@ class BadImages:
             where = f"; all are listed in {self.out}" if self.out else ""
             raise DataError(
                 f"{len(self)} of {self.total} images cannot be read, over the limit of {self.max_share:.1%} "
-                f"(first: {key}: {reason}){where}. Mend them, or allow more with --set data.max_bad_share=0.1"
+                f"(first: {key}: {reason}){where}. Mend them, or allow more with "
+                f"--set data.max_bad_share={_above(len(self) / self.total):g}"
             )
 
     def write(self, path: Path) -> None:
@@ -55,3 +57,8 @@ class BadImages:
         rows.writerow(["file_name", "reason"])
         rows.writerows((safe_cell(key), safe_cell(reason)) for key, reason in self.reasons.items())
         write_text(path, text.getvalue())
+
+
+def _above(share: float) -> float:
+    """A round number above a share."""
+    return min(1.0, math.ceil(100 * share + 1) / 100)

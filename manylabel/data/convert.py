@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from manylabel import console
 from manylabel.config import DataConfig
 from manylabel.data.read import open_data, read_scenes
 from manylabel.data.read.assemble import label_space
+from manylabel.data.read.split_file import chosen_split
 from manylabel.data.record import Record
 from manylabel.data.write import TARGETS
 from manylabel.data.write.from_table import content_of
@@ -46,31 +47,33 @@ def convert(
     _refuse_loss(config, out, overwrite)
     how = images or target.images
     if config.path == "scenes":
-        records = None
+        records, shown = None, 0
         content = content_of(read_scenes(config), images or "copy")
         total: int | None = config.scenes.train + config.scenes.val
     else:
         records = open_data(config)
         reading = records.reading
+        _refuse_same(out, reading.path)
         for note in reading.notes:
             console.say(note)
         content = Content(records, label_space(records), reading.rest, reading.source, how)
-        total = reading.total
-    counted = _Counted(content.records, total, split)
+        shown, total = len(reading.notes), reading.total
+    counted = _Counted(content.records, total, split, chosen_split(config))
     said = target.write(replace(content, records=counted), out)
-    if not counted.seen:
-        raise DataError(f"{config.path} has no images in split {split!r}; nothing was converted")
-    left_out = records.notes if records is not None else []  # known once the records have gone by
-    return Converted(counted.seen, len(content.labels), (*left_out, *said))
+    later = [*records.reading.notes[shown:], *records.notes] if records is not None else []  # known when all went by
+    return Converted(counted.seen, len(content.labels), (*later, *said))
 
 
 class _Counted:
     """Records with a progress bar over each pass, and only those of one split if that is asked."""
 
-    def __init__(self, records: Iterable[Record], total: int | None, split: str | None) -> None:
+    def __init__(
+        self, records: Iterable[Record], total: int | None, split: str | None, given: Callable[[str], str] | None
+    ) -> None:
         self.records = records
         self.total = total
         self.split = split
+        self.given = given  # the split of an image by data.split_file
         self.seen = 0
 
     def __iter__(self) -> Iterator[Record]:
@@ -79,9 +82,13 @@ class _Counted:
             for number, record in enumerate(self.records, 1):
                 if number % STEP == 0:
                     advance(STEP)
+                if self.given is not None:
+                    record = replace(record, split=self.given(record.key))
                 if self.split is None or record.split == self.split:
                     self.seen += 1
                     yield record
+        if not self.seen:  # here, while nothing has been put in place yet
+            raise DataError(f"there are no images in split {self.split!r}; nothing was converted")
 
 
 def _refuse_loss(config: DataConfig, out: Path, overwrite: bool) -> None:
@@ -90,5 +97,10 @@ def _refuse_loss(config: DataConfig, out: Path, overwrite: bool) -> None:
         raise DataError(f"{out} is a folder with files in it; choose another, or add to it with --overwrite")
     if out.is_file() and not overwrite:
         raise DataError(f"{out} is there already; choose another name, or replace it with --overwrite")
-    if config.path != "scenes" and os.path.realpath(out) == os.path.realpath(config.path):
+    if config.path != "scenes":
+        _refuse_same(out, Path(config.path))
+
+
+def _refuse_same(out: Path, data: Path) -> None:
+    if os.path.realpath(out) == os.path.realpath(data):
         raise DataError(f"{out} is the data itself; choose another place")

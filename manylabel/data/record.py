@@ -37,6 +37,7 @@ class Record:
     group: str | None = None  # images of one group stay on one side of a split
     things: tuple[Thing, ...] = ()
     size: tuple[int, int] | None = None  # (width, height) where the label file tells
+    unlabelled: bool = False  # nobody said anything about this image: it is left out
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ class EpochBatches:
     steps, evaluation (shuffle=False) never does.
 
     With `blocks` a process takes whole blocks (cut where its share begins and ends), in an order of their own each
-    epoch, and mixes the rows of `blocks.window` of them at a time: no block is read twice.
+    epoch, and mixes the rows of `blocks.window` of them at a time. So a process reads a block once and not for each row;
+    of several loader workers each reads the blocks of a window for itself, as each gets some of its batches.
     """
 
     def __init__(

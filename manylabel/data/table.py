@@ -56,16 +56,23 @@ class Table:
             objects=None if self.objects is None else self.objects.subset(rows),
         )
 
-    def with_labels(self, labels: LabelSpace) -> Table:
-        """The same images with another model's labels: its order, and unknown where this data never says."""
+    def with_labels(self, labels: LabelSpace, hierarchy: Hierarchy | None = None) -> Table:
+        """The same images with another model's labels: its order, and unknown where this data never says.
+
+        With the model's hierarchy its synonyms count as well, and a present label makes its ancestors present.
+        """
         matrix = np.full((len(self), len(labels)), UNKNOWN, np.int8)
-        shared = [(i, self.labels.index(name)) for i, name in enumerate(labels) if name in self.labels]
+        known_as = [(hierarchy.name(name) if hierarchy else None) or name for name in self.labels]
+        shared = [(labels.index(name), theirs) for theirs, name in enumerate(known_as) if name in labels]
         if not shared:
             raise DataError(f"{self.name} and the model have no label in common")
         for ours, theirs in shared:
-            matrix[:, ours] = self.matrix[:, theirs]
-        missing = [name for name in labels if name not in self.labels]
-        extra = [name for name in self.labels if name not in labels]
+            matrix[:, ours] = np.maximum(matrix[:, ours], self.matrix[:, theirs])  # PRESENT > ABSENT > UNKNOWN
+        if hierarchy is not None:
+            matrix = hierarchy.imply(matrix, labels)
+        there = {ours for ours, _ in shared}
+        missing = [name for i, name in enumerate(labels) if i not in there]
+        extra = [self.labels.names[i] for i, name in enumerate(known_as) if name not in labels]
         notes = list(self.notes)
         if missing:
             notes.append(

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from manylabel.error import DataError
 
-IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".jp2", ".ppm"}
+IMAGE_SUFFIXES = {".jpg", ".jpeg", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".jp2", ".ppm"}
+IMAGE_SUFFIXES |= {".heic", ".heif"}  # not read, but then it is said
+NOT_OURS = {"__MACOSX", "@eaDir"}  # what archives and network drives put between the folders
 
 
 def is_image_name(name: str) -> bool:
@@ -16,7 +18,7 @@ def is_image_name(name: str) -> bool:
 
 
 def walk_images(root: Path) -> Iterator[str]:
-    """Paths relative to `root` with forward slashes, sorted within each folder; hidden folders are left out.
+    """Paths relative to `root` with forward slashes, sorted within each folder; what is hidden is left out.
 
     Links to folders are followed, but no folder is entered twice, so a link that leads back ends there.
     """
@@ -39,7 +41,9 @@ def walk_images(root: Path) -> Iterator[str]:
                 is_folder, is_file = entry.is_dir(), entry.is_file()
             except OSError:  # a link that leads to itself
                 continue
-            if is_folder and not entry.name.startswith("."):
+            if entry.name.startswith(".") or entry.name in NOT_OURS:
+                continue
+            if is_folder:
                 folders.append(f"{here}{entry.name}/")
             elif is_file and is_image_name(entry.name):
                 yield here + entry.name

@@ -16,8 +16,8 @@ SCRIPTS = ("element", "chart", "cooccurrence", "data_support", "data_images", "d
 NEEDED = (
     "name", "trainable", "images", "splits", "labels", "labels_per_image", "labels_per_image_counts",
     "images_without_labels", "unknown_share", "support", "support_by_split", "known_share", "too_rare_to_split",
-    "too_rare_to_judge", "cooccurrence", "similar_names", "image_sizes", "unreadable", "suspicious", "duplicates",
-    "leaks", "contradictions", "unlisted", "problems", "warnings",
+    "too_rare_to_judge", "cooccurrence", "similar_names", "image_sizes", "wrong_sizes", "unreadable", "suspicious",
+    "duplicates", "leaks", "contradictions", "unlisted", "problems", "warnings",
 )  # fmt: skip
 GROUPS, PER_GROUP = 40, 6  # groups of pictures, and pictures of one group, that are shown
 ROWS = 100  # of a table of pairs or files
@@ -74,6 +74,7 @@ def _sections(findings: dict[str, Any]) -> dict[str, str]:
         "company": ("Co-occurrence", len(company["names"]) > 1),
         "names": ("Names", bool(findings["similar_names"])),
         "sizes": ("Sizes", bool(findings["image_sizes"]["most_frequent"])),
+        "wrong-sizes": ("Wrong sizes", bool(findings["wrong_sizes"]["count"])),
         "leaks": ("Leaks", bool(findings["leaks"]["count"])),
         "contradictions": ("Contradictions", bool(findings["contradictions"]["count"])),
         "duplicates": ("Duplicates", bool(findings["duplicates"]["group_count"])),

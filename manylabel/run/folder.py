@@ -14,7 +14,7 @@ import numpy as np
 from manylabel.atomic import write_json
 from manylabel.config import Config, load_recipe, load_yaml, make_config, merge, parse, plain
 from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
-from manylabel.data.split_file import read_parts, write_split_file
+from manylabel.data.read.split_file import split_of_rows, write_split_file
 from manylabel.data.table import Table
 from manylabel.error import CheckpointError, ConfigError
 from manylabel.report import write_report
@@ -99,4 +99,4 @@ def write_split(folder: Path, split: Mapping[str, str]) -> None:
 def read_split(folder: Path, table: Table) -> np.ndarray | None:
     """The split this run made, '' for images it did not know; None when it made none."""
     path = folder / "split.csv"
-    return read_parts(path, table) if path.is_file() else None
+    return split_of_rows(path, table.keys) if path.is_file() else None

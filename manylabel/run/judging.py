@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from manylabel.data.table import Table
 from manylabel.error import DataError
 from manylabel.evaluation import describe, details, judge
 from manylabel.model import Model
+from manylabel.run.data_paths import absolute
 from manylabel.run.folder import fingerprint, read_split
 from manylabel.training.feed import PixelFeed
 from manylabel.training.history import read_history
@@ -38,7 +38,7 @@ def evaluate(
     bundle = load_bundle(Path(run))
     home = find_bundle(Path(run)).parent
     trained_on = _training_data(home)
-    same = trained_on is not None and (data is None or os.path.abspath(data) == trained_on.path)
+    same = trained_on is not None and (data is None or absolute(DataConfig(path=data)).path == trained_on.path)
     if data is None and trained_on is None:
         raise DataError(f"what this model was trained on is not known here (no run in {home}); give images with --data")
     section = plain(trained_on) if same and trained_on else {"path": data, "workers": bundle.config.data.workers}
@@ -61,7 +61,7 @@ def evaluate(
     if chosen is not None:
         table = table.subset(table.rows(chosen))
     read_notes = table.notes
-    table = table.with_labels(bundle.labels)
+    table = table.with_labels(bundle.labels, bundle.hierarchy)
     for note in table.notes:
         console.say(f"{table.name}: {note}")
     accelerator = make_accelerator()

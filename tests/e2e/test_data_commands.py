@@ -86,6 +86,34 @@ def test_predictions_as_files(photos: Path, tmp_path: Path) -> None:
     assert "read as Label Studio" in again.stdout
 
 
+def test_no_output_replaces_the_data(photos: Path, tmp_path: Path) -> None:
+    labels = photos / "labels.csv"
+    photo = photos / "images" / "photo000.jpg"
+    before = {path: path.read_bytes() for path in (labels, photo)}
+    for arguments in (
+        ("data", "check", photos, "--json", labels),
+        ("data", "check", photos, "--html", photo),
+        ("data", "split", photos, "--out", labels, "--overwrite"),
+        ("data", "convert", photos, labels, "--to", "csv", "--overwrite"),
+        ("predict", tmp_path, photos, "--csv", labels),
+    ):
+        answer = manylabel(*arguments)
+        assert answer.returncode == 2, arguments
+        assert "choose another" in answer.stderr
+    assert before == {path: path.read_bytes() for path in (labels, photo)}
+    found = tmp_path / "found.json"
+    assert manylabel("data", "check", photos, "--json", found).returncode == 0
+    assert manylabel("data", "check", photos, "--json", found).returncode == 0  # our own may be written again
+
+
+def test_the_format_can_be_forced_in_training(photos: Path, tmp_path: Path) -> None:
+    arguments = ("--format", "csv", "--out", tmp_path / "run", *settings(*TINY, "train.epochs=1"))
+    trained = manylabel("train", photos, *arguments)
+    assert trained.returncode == 0, trained.stderr
+    judged = manylabel("evaluate", tmp_path / "run", "--format", "csv")
+    assert judged.returncode == 0, judged.stderr
+
+
 def test_convert_says_what_it_did(photos: Path, tmp_path: Path) -> None:
     done = manylabel("data", "convert", photos, tmp_path / "coco", "--to", "coco", "--images", "copy")
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from manylabel.data.read.label_file import read_label_file
 from manylabel.error import DataError
 from manylabel.evaluation import judge
 from manylabel.hierarchy import Hierarchy, LabelFacts
-from manylabel.labels import ABSENT, PRESENT, UNKNOWN
+from manylabel.labels import ABSENT, PRESENT, UNKNOWN, LabelSpace
 
 Make = Callable[[str], Path]
 YAML = """
@@ -44,9 +44,7 @@ def test_levels_ancestors_and_descendants(tmp_path: Path) -> None:
     assert found.descendants(["animal"]) == {"dog", "poodle", "cat"}
     assert found.name("Puppy") == "dog"
     assert found.name("lion") is None
-    assert found.description("vehicle") == "it has wheels"
-    assert found.is_leaf("poodle")
-    assert not found.is_leaf("dog")
+    assert found.facts["vehicle"].description == "it has wheels"
 
 
 @pytest.mark.parametrize(
@@ -109,9 +107,12 @@ def test_a_contradiction_names_the_row(make_csv: Make, tmp_path: Path) -> None:
         ("l.yaml", "a: {synonyms: [x]}\nb: {synonyms: [X]}\n", "'X' stands for 'a' and for 'b'"),
         ("l.yaml", "a: {parent: b}\n", "label 'a': 'parent' is none of.*did you mean 'parents'"),
         ("l.yaml", "a: 3\n", "label 'a': write 'parents'"),
-        ("l.yaml", "a: [b\n", "l.yaml cannot be read"),
-        ("l.json", '{"a": ', "l.json cannot be read"),
+        ("l.yaml", "a: [b\n", "l.yaml, row 2: no valid YAML"),
+        ("l.json", '{"a": ', "l.json, row 1: cut off or no valid JSON"),
         ("l.json", '{"a": {"parents": 3}}', "label 'a': parents must be a list"),
+        ("l.yaml", "- no\n- yes\n", "label False: is no text; write it in quotes"),
+        ("l.yaml", "- a\n- b\n- a\n", "label 'a': label 'a' stands twice"),
+        ("l.yaml", "a: &x {description: y}\nb: *x\n", "row 2: no valid YAML .a reference"),
         ("l.csv", "name,parents\na,\n", "row 1: no column 'label'"),
         ("l.csv", "label,parents\na,,,\n", "row 2: more cells"),
         ("l.csv", "label,parents\n,a\n", "row 2: the label is blank"),
@@ -133,8 +134,6 @@ def test_figures_by_level() -> None:
     hierarchy = Hierarchy({"animal": LabelFacts(), "dog": LabelFacts(("animal",)), "cat": LabelFacts(("animal",))})
     matrix = np.array([[1, 1, 0], [1, 0, 1], [0, 0, 0], [1, 1, 0]], np.int8)
     scores = np.array([[0.9, 0.9, 0.1], [0.2, 0.1, 0.8], [0.1, 0.1, 0.1], [0.8, 0.7, 0.2]], np.float32)
-    from manylabel.labels import LabelSpace
-
     labels = LabelSpace(("animal", "dog", "cat"))
     figures = judge(scores, matrix, labels, np.full(3, 0.5), fitted_here=False, hierarchy=hierarchy)
     assert [row["labels"] for row in figures["levels"]] == [1, 2]
@@ -144,3 +143,21 @@ def test_figures_by_level() -> None:
         100 / 3, abs=1e-3
     )  # the cat without an animal, of three decisions
     assert "levels" not in judge(scores, matrix, labels, np.full(3, 0.5), fitted_here=False)
+
+
+def test_other_data_is_judged_by_the_hierarchy_of_the_model(make_csv: Make) -> None:
+    hierarchy = Hierarchy(
+        {"animal": LabelFacts(), "dog": LabelFacts(("animal",), ("puppy",)), "cat": LabelFacts(("animal",))}
+    )
+    table = read_table(DataConfig(path=str(make_csv("file_name,labels\na.jpg,puppy\nb.jpg,car\nc.jpg,dog|car\n"))))
+    seen = table.with_labels(LabelSpace(("animal", "dog", "cat")), hierarchy)
+    assert seen.matrix.tolist() == [[1, 1, -1], [-1, 0, -1], [1, 1, -1]]  # a car photo may show a cat: nobody looked
+    named = read_table(DataConfig(path=str(make_csv("file_name,animal,dog\na.jpg,0,\nb.jpg,,1\nc.jpg,1,0\n"))))
+    seen = named.with_labels(LabelSpace(("animal", "dog", "cat")), hierarchy)
+    assert seen.matrix.tolist() == [[0, 0, 0], [1, 1, -1], [1, 0, -1]]
+
+
+def test_synonyms_in_one_row_are_one_label(make_csv: Make, tmp_path: Path) -> None:
+    path = make_csv("file_name,labels\na.jpg,dog|puppy\nb.jpg,cat|cat\nc.jpg,\n")
+    table = _table(path, _write(tmp_path, "l.yaml", YAML))
+    assert table.matrix[:, [1, 3]].tolist() == [[1, 0], [0, 1], [0, 0]]  # type: ignore[attr-defined]

@@ -134,3 +134,12 @@ def connected(n: int, pairs: np.ndarray) -> np.ndarray:
             group = group[group]
         if (group == before).all():
             return group
+
+
+def members(groups: np.ndarray) -> dict[int, np.ndarray]:
+    """Rows of each group that has more than one, by its first row. [n] → lists"""
+    order = np.argsort(groups, kind="stable")
+    first, starts, sizes = np.unique(groups[order], return_index=True, return_counts=True)
+    several = sizes > 1
+    bounds = zip(first[several].tolist(), starts[several].tolist(), sizes[several].tolist(), strict=True)
+    return {group: order[start : start + size] for group, start, size in bounds}

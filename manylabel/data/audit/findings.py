@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from manylabel.data.audit.contradictions import contradictions
 from manylabel.data.audit.cooccurrence import company
 from manylabel.data.audit.counts import Counts, count_labels
-from manylabel.data.audit.duplicates import Duplicates, find_duplicates
+from manylabel.data.audit.duplicates import Duplicates, find_duplicates, members
 from manylabel.data.audit.inspection import Inspection, inspect_table
 from manylabel.data.audit.judge import TOO_RARE_TO_JUDGE, TOO_RARE_TO_SPLIT, judge
-from manylabel.data.audit.leaks import MOST_LISTED, contradictions, find_leaks, members
+from manylabel.data.audit.leaks import MOST_LISTED, find_leaks
 from manylabel.data.audit.names import similar_names
 from manylabel.data.audit.sizes import image_sizes
 from manylabel.data.audit.suspicion import suspicious
+from manylabel.data.audit.told_sizes import wrong_sizes
 from manylabel.data.audit.unlisted import unlisted_images
 from manylabel.data.table import Table
 
@@ -45,6 +47,7 @@ class Audit:
     similar_names: list[dict[str, Any]]
     sizes: dict[str, int]  # of the long side: smallest, median, largest
     image_sizes: dict[str, Any]
+    wrong_sizes: dict[str, Any]
     unreadable: dict[str, str]
     suspicious: dict[str, Any]
     duplicates: dict[str, Any]
@@ -108,17 +111,24 @@ def _about_images(table: Table, inspection: Inspection) -> dict[str, Any]:
     found = find_duplicates(inspection)
     leaks = find_leaks(table, found)
     contradicting = contradictions(table, found)
-    odd = suspicious(table, inspection, contradicting)
+    exact = [group for group in contradicting if group["kind"] == "exact"]
+    odd = suspicious(table, inspection, exact)
     sizes = image_sizes(inspection)
     return {
         "sizes": sizes["long_side"],
         "image_sizes": sizes,
+        "wrong_sizes": wrong_sizes(table, inspection),
         "unreadable": {str(table.keys[row]): reason for row, reason in inspection.unreadable.items()},
         "suspicious": {"kinds": dict(Counter(entry["kind"] for entry in odd)), "images": odd[:MOST_LISTED]},
         "duplicates": _about_duplicates(table, found),
         "leaks": asdict(leaks),
-        "contradictions": {"count": len(contradicting), "groups": contradicting[:MOST_LISTED]},
-        "unlisted": unlisted_images(table),
+        "contradictions": {
+            "count": len(contradicting),
+            "exact": len(exact),
+            "near": len(contradicting) - len(exact),
+            "groups": contradicting[:MOST_LISTED],
+        },
+        "unlisted": unlisted_images(table, inspection),
     }
 
 

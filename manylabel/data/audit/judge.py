@@ -34,7 +34,7 @@ def judge(table: Table, counts: Counts, found: dict[str, Any], max_bad_share: fl
         )
     elif bad:
         warnings.append(f"{_many(bad, 'image')} cannot be read and will be left out")
-    return problems, [*_about_leaks(table, found), *warnings, *_about_images(found)]
+    return problems, [*_about_leaks(table, found), *_about_sizes(table, found), *warnings, *_about_images(found)]
 
 
 def _about_labels(table: Table, counts: Counts, found: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -48,12 +48,7 @@ def _about_labels(table: Table, counts: Counts, found: dict[str, Any]) -> tuple[
         warnings.append(
             f"{_many(len(rare), 'label')} with fewer than {TOO_RARE_TO_SPLIT} images: that cannot be both learnt and judged"
         )
-    if "train" in counts.by_split and "val" in counts.by_split:
-        train, val = counts.by_split["train"], counts.by_split["val"]
-        for gap, what in (((train == 0) & (val > 0), "training"), ((train > 0) & (val == 0), "validation")):
-            missing = [table.labels.names[i] for i in np.flatnonzero(gap)]
-            if missing:
-                warnings.append(f"{_many(len(missing), 'label')} with no {what} image: {', '.join(missing[:5])}")
+    warnings += _about_gaps(table, counts)
     if pairs := found["similar_names"]:
         some = ", ".join(f"{a!r} and {b!r}" for a, b in (pair["labels"] for pair in pairs[:3]))
         warnings.append(f"{_many(len(pairs), 'pair')} of label names may be one label written twice: {some}")
@@ -61,6 +56,22 @@ def _about_labels(table: Table, counts: Counts, found: dict[str, Any]) -> tuple[
         some = ", ".join(f"{a!r} and {b!r}" for a, b in found["cooccurrence"]["identical"][:3])
         warnings.append(f"{_many(count, 'pair')} of labels on exactly the same images: {some}")
     return problems, warnings
+
+
+def _about_gaps(table: Table, counts: Counts) -> list[str]:
+    """Labels that a split lacks while another has them. Without training images there is a problem, said elsewhere."""
+    if "train" not in counts.by_split:
+        return []
+    train = counts.by_split["train"]
+    gaps = {"training": (train == 0) & (counts.support > 0)}
+    if "val" in counts.by_split:
+        gaps["validation"] = (train > 0) & (counts.by_split["val"] == 0)
+    missing = {what: [table.labels.names[i] for i in np.flatnonzero(gap)] for what, gap in gaps.items()}
+    return [
+        f"{_have(len(names), 'label')} no {what} image: {', '.join(names[:5])}"
+        for what, names in missing.items()
+        if names
+    ]
 
 
 def _about_leaks(table: Table, found: dict[str, Any]) -> list[str]:
@@ -79,6 +90,26 @@ def _about_leaks(table: Table, found: dict[str, Any]) -> list[str]:
     return warnings
 
 
+def _about_sizes(table: Table, found: dict[str, Any]) -> list[str]:
+    wrong = found["wrong_sizes"]
+    warnings = []
+    if count := wrong["count"] - wrong["turned"]:
+        so = "boxes and masks will not fit" if table.objects is not None else "are these the images that were labelled?"
+        warnings.append(f"{_have(count, 'image')} another size than the label file says ({_first(wrong, False)}): {so}")
+    if wrong["turned"] and table.objects is not None:  # without boxes it does not matter
+        warnings.append(
+            f"{_have(wrong['turned'], 'image')} width and height swapped ({_first(wrong, True)}): "
+            "boxes and masks are for the image before it was turned upright"
+        )
+    return warnings
+
+
+def _first(wrong: dict[str, Any], turned: bool) -> str:
+    entry = next(entry for entry in wrong["images"] if entry["turned"] == turned)
+    (width, height), (told_width, told_height) = entry["found"], entry["told"]
+    return f"first: {entry['image']} is {width}×{height}, not {told_width}×{told_height}"
+
+
 def _about_images(found: dict[str, Any]) -> list[str]:
     warnings = []
     copies = found["duplicates"]
@@ -93,16 +124,25 @@ def _about_images(found: dict[str, Any]) -> list[str]:
         )
     if count := found["contradictions"]["count"]:
         first = found["contradictions"]["groups"][0]
-        some = f"{' and '.join(first['images'][:2])} differ in {', '.join(first['labels'][:3])}"
-        warnings.append(f"{_many(count, 'picture')} with different labels in different copies: {some}")
+        others = first["images"][1] if first["size"] == 2 else f"{first['size'] - 1:,} others"
+        warnings.append(
+            f"{_many(count, 'group')} of images that look alike, but have different labels "
+            f"({found['contradictions']['exact']:,} exact, {found['contradictions']['near']:,} near): "
+            f"{first['images'][0]} and {others} differ in {', '.join(first['labels'][:3])}"
+        )
     if kinds := found["suspicious"]["kinds"]:
         what = ", ".join(f"{count} {KINDS[kind]}" for kind, count in kinds.items())
         warnings.append(f"{_many(sum(kinds.values()), 'suspicious image')}: {what}")
     if unlisted := found["unlisted"]["count"]:
         some = ", ".join(found["unlisted"]["first"][:3])
-        warnings.append(f"{_many(unlisted, 'image')} in the data folder but not in the label file: {some}")
+        verb = "is" if unlisted == 1 else "are"
+        warnings.append(f"{_many(unlisted, 'image')} in the data folder {verb} in no label file: {some}")
     return warnings
 
 
 def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _have(count: int, what: str) -> str:
+    return f"{_many(count, what)} {'has' if count == 1 else 'have'}"

@@ -1,4 +1,4 @@
-"""What duplicates do harm: the same picture in two splits, or with labels that contradict each other."""
+"""The same picture in two splits: what was learnt by heart is judged as if it were new."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from manylabel.data.audit.duplicates import Duplicates
+from manylabel.data.audit.duplicates import Duplicates, members
 from manylabel.data.table import Table
-from manylabel.labels import ABSENT, PRESENT
 
 MOST_LISTED = 1000
 
@@ -21,15 +20,6 @@ class Leaks:
     count: int
     pairs: list[dict[str, Any]]
     images: dict[str, int]  # split → its images that are also in another split
-
-
-def members(groups: np.ndarray) -> dict[int, np.ndarray]:
-    """Rows of each group that has more than one, by its first row. [n] → lists"""
-    order = np.argsort(groups, kind="stable")
-    first, starts, sizes = np.unique(groups[order], return_index=True, return_counts=True)
-    several = sizes > 1
-    bounds = zip(first[several].tolist(), starts[several].tolist(), sizes[several].tolist(), strict=True)
-    return {group: order[start : start + size] for group, start, size in bounds}
 
 
 def find_leaks(table: Table, found: Duplicates) -> Leaks:
@@ -76,16 +66,3 @@ def _listed(table: Table, found: Duplicates, exact: np.ndarray, near: np.ndarray
         a, b = (groups.get(int(row), np.array([row])) for row in found.near[pair])
         add(a, b, "near", int(found.distance[pair]))
     return pairs
-
-
-def contradictions(table: Table, found: Duplicates) -> list[dict[str, Any]]:
-    """Groups of byte-identical images of which some have a label and others are said not to have it."""
-    groups = []
-    for rows in members(found.exact).values():
-        matrix = table.matrix[rows]
-        differing = np.flatnonzero((matrix == PRESENT).any(axis=0) & (matrix == ABSENT).any(axis=0))
-        if len(differing):
-            labels = [table.labels.names[i] for i in differing[:20]]
-            keys = [str(key) for key in table.keys[rows[:20]]]
-            groups.append({"images": keys, "size": len(rows), "labels": labels, "differing": len(differing)})
-    return sorted(groups, key=lambda group: -group["size"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import socket
 import ssl
 import urllib.error
 import urllib.request
@@ -23,9 +24,13 @@ class Patience:
     """How long to bear with a server: tries in a row without progress, waits between them, seconds per read."""
 
     tries: int = 8
+    tries_without_host: int = 4  # while nobody has answered at all: a wrong address, or no network
     first_wait: float = 1.0
     longest_wait: float = 60.0
     timeout: float = 60.0
+
+    def most_tries(self, no_host: bool) -> int:
+        return min(self.tries, self.tries_without_host) if no_host else self.tries
 
     def wait(self, failures: int, asked: float = 0.0) -> float:
         """Seconds before the next try; what the server asked for counts, up to the longest wait."""
@@ -35,9 +40,10 @@ class Patience:
 class Passing(Exception):
     """This try failed; the next may not."""
 
-    def __init__(self, why: str, asked: float = 0.0) -> None:
+    def __init__(self, why: str, asked: float = 0.0, *, no_host: bool = False) -> None:
         super().__init__(why)
         self.asked = asked
+        self.no_host = no_host  # the name is unknown, or nobody listens there
 
 
 class RangeRefused(Exception):
@@ -73,6 +79,7 @@ class _WebOnly(urllib.request.HTTPRedirectHandler):
 
     max_redirections = REDIRECTS
     max_repeats = 2
+    followed: urllib.request.Request | None = None  # the last one
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
@@ -82,10 +89,11 @@ class _WebOnly(urllib.request.HTTPRedirectHandler):
             raise DataError(f"{req.full_url} redirects to {newurl}, which is not HTTP; not followed")
         if before == "https" and after != "https":
             raise DataError(f"{req.full_url} redirects to {newurl}, which is not encrypted; not followed")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+        self.followed = super().redirect_request(req, fp, code, msg, headers, newurl)
+        return self.followed
 
 
-def _opener() -> urllib.request.OpenerDirector:
+def _opener(redirects: _WebOnly) -> urllib.request.OpenerDirector:
     """Only what the web needs: urllib's usual one would also read file: and ftp: addresses."""
     opener = urllib.request.OpenerDirector()
     for handler in (
@@ -95,7 +103,7 @@ def _opener() -> urllib.request.OpenerDirector:
         urllib.request.HTTPDefaultErrorHandler(),
         urllib.request.HTTPErrorProcessor(),
         urllib.request.UnknownHandler(),
-        _WebOnly(),
+        redirects,
     ):
         opener.add_handler(handler)
     return opener
@@ -104,8 +112,9 @@ def _opener() -> urllib.request.OpenerDirector:
 def request(url: str, timeout: float, headers: dict[str, str] | None = None) -> http.client.HTTPResponse:
     """The open answer (200 or 206); Passing when it is worth another try, DataError when it is not."""
     asked = urllib.request.Request(url, headers={"User-Agent": f"manylabel/{VERSION}", **(headers or {})})
+    redirects = _WebOnly()
     try:
-        answer: http.client.HTTPResponse = _opener().open(asked, timeout=timeout)
+        answer: http.client.HTTPResponse = _opener(redirects).open(asked, timeout=timeout)
     except urllib.error.HTTPError as error:
         with error:
             if error.code == 416:
@@ -123,13 +132,22 @@ def request(url: str, timeout: float, headers: dict[str, str] | None = None) -> 
     except urllib.error.URLError as error:
         if isinstance(error.reason, ssl.SSLCertVerificationError):
             raise DataError(f"{url}: the server's certificate cannot be trusted ({error.reason})") from None
-        raise Passing(f"{url}: {error.reason}") from None
+        raise _no_answer(url, (redirects.followed or asked).host, error.reason) from None
     except (OSError, http.client.HTTPException) as error:
         raise Passing(f"{url}: {error or type(error).__name__}") from None
     if answer.status not in (200, 206):
         answer.close()
         raise DataError(f"{url}: the server answered {answer.status}, not a file")
     return answer
+
+
+def _no_answer(url: str, host: str, reason: str | BaseException) -> Passing:
+    """`host` is the one that was called: a proxy, or where a redirect led, may be another than the address has."""
+    if isinstance(reason, ConnectionRefusedError):
+        return Passing(f"{url}: connection refused by {host}", no_host=True)
+    if isinstance(reason, socket.gaierror):  # also when there is no network to ask
+        return Passing(f"{url}: no address is known for {host}", no_host=True)
+    return Passing(f"{url}: {reason}")
 
 
 def _seconds(text: str | None) -> float:

@@ -97,7 +97,7 @@ class _Download:
 
     def _fill(self) -> None:
         """Try until all bytes are there; each try goes on where the one before stopped."""
-        failures = 0
+        failures, no_host = 0, True
         while True:
             before = self.part.size
             try:
@@ -105,13 +105,17 @@ class _Download:
                     return
             except Passing as problem:
                 failures = 1 if self.part.size - before >= WORTH else failures + 1
-                if failures >= self.patience.tries:
+                no_host = no_host and problem.no_host  # whoever has answered once is probably back soon
+                tries = self.patience.most_tries(no_host)
+                if failures >= tries:
                     self.part.close()
                     raise Unreachable(
                         f"{problem}, {failures} times in a row; {self.part.size:,} bytes are kept in {self.part.path}, "
                         "start again to go on from there"
                     ) from None
-                time.sleep(self.patience.wait(failures, problem.asked))
+                wait = self.patience.wait(failures, problem.asked)
+                self.say(f"{problem}; trying again in {wait:g} s ({failures + 1} of {tries})")
+                time.sleep(wait)
 
     def _complete(self) -> bool:
         if self.part.size > self.archive.limit:

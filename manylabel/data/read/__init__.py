@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,11 +34,13 @@ from manylabel.data.read.assemble import assemble
 from manylabel.data.read.check import CheckedRecords
 from manylabel.data.read.format import Format
 from manylabel.data.read.label_file import read_label_file
+from manylabel.data.read.split_file import with_split_file
+from manylabel.data.read.text_file import json_events
 from manylabel.data.scenes import LABELS, label_matrix
 from manylabel.data.shard.locate import is_pattern
 from manylabel.data.source import SceneSource
-from manylabel.data.split_file import with_split_file
 from manylabel.data.table import Table
+from manylabel.data.walk import NOT_OURS
 from manylabel.error import DataError
 from manylabel.hierarchy import Hierarchy
 from manylabel.labels import LabelSpace
@@ -65,6 +69,8 @@ _MODULES = (  # the first that recognises a path reads it
 )
 FORMATS: dict[str, Format] = {module.FORMAT.name: module.FORMAT for module in _MODULES}
 USUAL_NAMES = ("labels.csv", "labels.tsv", "labels.jsonl", "labels.json", "labels.parquet")
+UNREADABLE = dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV")
+UNREADABLE |= dict.fromkeys((".zip", ".gz", ".tgz", ".rar", ".7z"), "unpack it first")
 LABEL_FILES = {".csv", ".tsv", ".json", ".jsonl", ".parquet"}
 
 
@@ -103,16 +109,25 @@ def find_format(config: DataConfig) -> tuple[Path, Format, str]:
             if len(files) == 1 or (files and files[0].name in USUAL_NAMES):
                 path = files[0]
         return path, kind, "as asked"
+    for name in ("labels.csv", "labels.tsv"):  # our own name: it is meant, whatever lies beside it
+        if (path / name).is_file():
+            path = path / name
     for kind in FORMATS.values():
         if reason := kind.sniff(path):
             return path, kind, reason
     if path.is_dir():
+        deeper = [entry for entry in path.iterdir() if entry.name[0] != "." and entry.name not in NOT_OURS]
+        if len(deeper) == 1 and deeper[0].is_dir():  # an archive was unpacked into a folder of its own
+            return find_format(replace(config, path=str(deeper[0])))
         inside = _only_label_file(path)
         for kind in FORMATS.values():
             if reason := kind.sniff(inside):
                 return inside, kind, reason
         path = inside
-    raise DataError(f"we do not know what kind of label file {path} is; name it with --format ({', '.join(FORMATS)})")
+    if path.suffix.lower() == ".json":
+        deque(json_events(path), maxlen=0)  # says so where it is damaged
+    hint = UNREADABLE.get(path.suffix.lower(), f"name it with --format ({', '.join(FORMATS)})")
+    raise DataError(f"we do not know what kind of label file {path} is; {hint}")
 
 
 def _candidates(folder: Path) -> list[Path]:
@@ -126,10 +141,16 @@ def _only_label_file(folder: Path) -> Path:
     if found and (len(found) == 1 or found[0].name in USUAL_NAMES):
         return found[0]
     if found:
-        raise DataError(f"{folder} holds several label files ({', '.join(p.name for p in found)}); name the one to use")
+        raise DataError(
+            f"{folder} holds several label files ({', '.join(p.name for p in found)}) that do not belong together; "
+            f"name the one to use, for example {found[0]}, or --format folders if the folders are the labels"
+        )
+    for file in folder.iterdir():
+        if file.suffix.lower() in UNREADABLE:
+            raise DataError(f"we do not read {file}; {UNREADABLE[file.suffix.lower()]}")
     raise DataError(
         f"{folder} is a folder without a label file; put a labels.csv in it (file_name,labels with one row per image), "
-        "or images in one folder per label"
+        "or put the images into one folder per label, two labels at least"
     )
 
 

@@ -67,11 +67,12 @@ class ArrowTable:
         for part in self.parts:
             number = 0
             for batch in part.batches(columns):
-                for row in batch.to_pylist():
+                for row in _plain(batch, f"{part.where}, after row {number}"):
                     where = f"{part.where}, row {number}"
                     for name in columns:
                         if plain_name(name) in OBJECT_COLUMNS:
-                            row[name] = columns_of_objects(row[name])
+                            # an empty list says that nothing is there; null, that nobody looked
+                            row[name] = {} if row[name] == [] else columns_of_objects(row[name])
                         if name in classes:
                             self._name(row, name, classes[name], where)
                     if self.image is not None:
@@ -115,6 +116,13 @@ class ArrowTable:
         return Reading(
             self.format, self.path, source, records, names, layout.rest, total=layout.count, notes=self.notes
         )
+
+
+def _plain(batch: Any, where: str) -> list[dict[str, Any]]:
+    try:
+        return batch.to_pylist()
+    except (ValueError, ArithmeticError) as error:  # text that is none, a date that does not exist
+        raise DataError(f"{where}: a value cannot be read ({' '.join(str(error).split())[:200]}); mend it") from None
 
 
 def _is_plain_value(kind: Any) -> bool:

@@ -8,12 +8,16 @@ from manylabel.config import DataConfig
 from manylabel.data.mask import AnyMask
 from manylabel.data.objects import Objects
 from manylabel.data.read.check import CheckedRecords
+from manylabel.data.read.label_cells import DELIMITERS, split_names
 from manylabel.data.record import Reading, Record
 from manylabel.data.table import Table
 from manylabel.error import DataError
 from manylabel.hierarchy import Hierarchy
-from manylabel.labels import ABSENT, PRESENT, UNKNOWN, LabelSpace
+from manylabel.labels import ABSENT, PRESENT, UNKNOWN, LabelSpace, label_key
 
+OTHER_SIGNS = ("/", "&", "+")
+NOBODYS_LABELS = {"nan", "none", "null", "n/a", "na", "set()", "[]"}
+LONGEST_GROUP = 1000
 CHUNK = 4096  # rows of the matrix made at a time
 
 
@@ -50,12 +54,39 @@ def label_space(records: CheckedRecords) -> LabelSpace:
         records.refuse_markup(names)
     else:
         names = tuple(sorted(records.names()))
+        _look_at_names(records, names)
     if not names:
         raise DataError(f"{reading.path}: no image has a label; there is nothing to learn")
     try:
         return LabelSpace(names)
     except DataError as error:
         raise DataError(f"{reading.path}: {error}") from None
+
+
+def _look_at_names(records: CheckedRecords, names: tuple[str, ...]) -> None:
+    """Names that are several labels, written with another delimiter than the rest, or none at all."""
+    known = set(names)
+    for name in names if records.config.delimiter is None else ():
+        for sign in DELIMITERS + OTHER_SIGNS:
+            pieces = split_names(name, sign) if sign in name else ()
+            if len(pieces) > 1 and known.issuperset(pieces):
+                if sign in OTHER_SIGNS:
+                    records.reading.notes.append(f"label {name!r} looks like several; --set data.delimiter={sign!r}")
+                    break
+                raise DataError(
+                    f"{_first_with(records, name)}: {name!r} separates labels by {sign!r} where other rows do not; "
+                    "use one delimiter, or name it with --set data.delimiter=…"
+                )
+    odd = [name for name in names if label_key(name) in NOBODYS_LABELS]
+    if odd:
+        records.reading.notes.append(
+            f"there is a label {odd[0]!r}; if it means that there is none, leave the cell empty"
+        )
+
+
+def _first_with(records: CheckedRecords, name: str) -> str:
+    everything = ((record, (*record.present, *record.absent, *record.unknown)) for record in records.reading.records())
+    return next((record.where for record, said in everything if name in said), str(records.reading.path))
 
 
 class _Columns:
@@ -79,6 +110,8 @@ class _Columns:
 
     def add(self, record: Record) -> None:
         row = len(self.keys)
+        if record.group is not None and len(record.group) > LONGEST_GROUP:
+            raise DataError(f"{record.where}: a group of {len(record.group)} characters; is that the right column?")
         self.keys.append(record.key)
         self.splits.append(record.split or "")
         self.groups.append(record.group or "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from manylabel.data.read.format import Format
 from manylabel.data.read.image_names import ImageNames, names_of
 from manylabel.data.read.jsonl import SUFFIXES, json_lines
 from manylabel.data.read.row_value import finite_numbers, one_name
-from manylabel.data.read.sheet import COLUMN_KINDS
 from manylabel.data.read.text_file import text_lines
 from manylabel.data.record import Reading, Record, Thing
 from manylabel.data.walk import is_image_name
@@ -25,6 +25,8 @@ from manylabel.error import DataError
 
 SETS = {"TRAIN": "train", "TRAINING": "train", "VALIDATION": "val", "VALIDATE": "val", "TEST": "test", "UNASSIGNED": ""}
 CORNERS = 8  # cells after the label of a row with a box: four times x, y
+PEEK = 5  # rows looked at to recognise a file
+STORAGE = "gs://"
 USE = "aiplatform.googleapis.com/ml_use"
 
 
@@ -86,7 +88,7 @@ def _sheet_rows(path: Path) -> Iterator[_Row]:
 def _sheet_row(cells: list[str], where: str) -> _Row:
     has_set = cells[0].upper() in SETS or not cells[0]
     split = SETS.get(cells[0].upper(), "")
-    image, *rest = cells[1:] if has_set else cells
+    image, *rest = (cells[1:] or [""]) if has_set else cells
     if not _looks_like_image(image):
         said = "the set is none of TRAIN, VALIDATION, TEST, UNASSIGNED" if not has_set else "it is no image file"
         raise DataError(f"{where}: {image!r} where the image should be; {said}")
@@ -97,7 +99,14 @@ def _sheet_row(cells: list[str], where: str) -> _Row:
         if not rest[0] or len(corners) not in (4, CORNERS):
             raise DataError(f"{where}: a box needs a label and 4 or 8 numbers (x and y of corners); mend the row")
         return _Row(where, image, split, (rest[0],), ((rest[0], _extent(corners, where)),))
-    return _Row(where, image, split, tuple(cell for cell in rest if cell))
+    labels = tuple(cell for cell in rest if cell)
+    for label in labels:
+        if "|" in label or ";" in label:
+            raise DataError(
+                f"{where}: {label!r} looks like several labels, and AutoML has one in each cell; put them into cells, "
+                "or add a header (file_name,labels) and read the file as CSV"
+            )
+    return _Row(where, image, split, labels)
 
 
 def _extent(corners: list[float], where: str) -> list[float]:
@@ -130,7 +139,10 @@ def _json_rows(path: Path) -> Iterator[_Row]:
         image = row.get("imageGcsUri")
         if not isinstance(image, str) or not image:
             raise DataError(f"{where}: field 'imageGcsUri' is missing; fill it in or delete the line")
-        use = str((row.get("dataItemResourceLabels") or {}).get(USE, "")).upper()
+        given = row.get("dataItemResourceLabels") or {}
+        if not isinstance(given, dict):
+            raise DataError(f"{where}: field 'dataItemResourceLabels' must be an object such as {{{USE!r}: 'test'}}")
+        use = str(given.get(USE, "")).upper()
         if use and use not in SETS:
             raise DataError(f"{where}: {USE} {use.lower()!r} is none of training, validation, test")
         whole = _entries(row, "classificationAnnotations", where) or _entries(row, "classificationAnnotation", where)
@@ -166,15 +178,17 @@ def _sniff(path: Path) -> str:
             return "imageGcsUri in its lines" if first and "imageGcsUri" in first[1] else ""
         if path.suffix.lower() != ".csv" or not path.is_file():
             return ""
-        line = next((line for line in text_lines(path) if line.strip()), "")
-        cells = [cell.strip() for cell in next(csv.reader([line]), [])]
+        rows = islice((row for row in csv.reader(text_lines(path)) if any(map(str.strip, row))), PEEK)
+        peek = [[cell.strip() for cell in row] for row in rows]
     except (DataError, csv.Error):
         return ""
-    known = {name for kind in COLUMN_KINDS for name in kind}
-    if len(cells) < 2 or known & {cell.lower().replace(" ", "_") for cell in cells}:
-        return ""
-    image = cells[1] if cells[0].upper() in SETS or not cells[0] else cells[0]
-    return "no header, image addresses with labels" if _looks_like_image(image) else ""
+    ours = peek and any(map(_looks_like_image, peek[0][:2])) and all(map(_is_ours, peek))
+    return "no header, sets and image addresses with labels" if ours else ""
+
+
+def _is_ours(cells: list[str]) -> bool:
+    """A set, or an address in Google's storage; 'a.jpg,cat' may be anybody's."""
+    return cells[0].upper() in SETS or any(cell.lower().startswith(STORAGE) for cell in cells[:2])
 
 
 FORMAT = Format("automl", "Google AutoML", _sniff, read_automl)

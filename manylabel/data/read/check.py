@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import combinations
 
 from manylabel.config import DataConfig
 from manylabel.data.read.places import FileNames, escapes, is_file_name, why_missing
@@ -20,6 +19,7 @@ from manylabel.labels import label_key
 from manylabel.suggest import closest
 
 MARKUP = re.compile(r"<[a-zA-Z/!]|[\x00-\x1f]")
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # cannot be written to any file
 MOST_NAMED = 10  # how many bad rows an error lists
 ROUNDING = 2.0  # pixels that a box may stick out of its image: annotation tools round
 
@@ -47,8 +47,12 @@ class CheckedRecords:
         count = missing = 0
         together = self._repeated() if self.config.duplicates == "merge" or self.reading.repeats else {}
         files = self._file_names()
+        unlabelled = 0
         for record, reason in self._found(files):
             count += 1
+            if record.unlabelled:
+                unlabelled += 1
+                continue
             if hash(record.key) in seen:
                 if record.key not in together:
                     self._refuse_duplicate(record)
@@ -61,6 +65,8 @@ class CheckedRecords:
                 continue
             parts = [self._labels(self._checked(part)) for part in together.get(record.key, [record])]
             yield parts[0] if len(parts) == 1 else _merged(parts)
+        if unlabelled:
+            self.notes.append(f"{unlabelled} images have no field with labels, not even an empty one, and are left out")
         self._finish(count, missing, gone, together, files)
 
     def names(self) -> set[str]:
@@ -87,15 +93,17 @@ class CheckedRecords:
     def _on_disk(self, record: Record, files: FileNames) -> tuple[Record, str]:
         key = record.key
         if not is_file_name(key):
-            raise DataError(f"{record.where}: {key[:40]!r}… is no file name")
+            raise DataError(f"{record.where}: {key[:40]!r}… is no file name, or not UTF-8; rename it")
         if "://" in key or escapes(key):
-            if self.config.images is not None and os.path.isfile(files.root / key):
-                return record, ""
             found = files.find_by_end(key)
             if found is None and "://" not in key:
                 raise DataError(
                     f"{record.where}: {key!r} leads out of the data folder; use names relative to {files.root}, "
                     "or give the folder of the images with --set data.images=FOLDER"
+                )
+            if found is not None and (other := files.taken.setdefault(found, key)) != key:
+                raise DataError(
+                    f"{record.where}: {key!r} and {other!r} both end like {found!r}; use names relative to {files.root}"
                 )
         else:
             found = files.find(key)
@@ -154,8 +162,14 @@ class CheckedRecords:
 
     def _refuse_duplicate(self, record: Record) -> None:
         first = next(other for other, _ in self._found(self._file_names()) if other.key == record.key)
+        place = _short(first.where, record.where)
+        if first.split != record.split:
+            raise DataError(
+                f"{record.where}: {record.key!r} is in another split than in {place}: what a model was trained on "
+                "cannot judge it; delete one"
+            )
         raise DataError(
-            f"{record.where}: {record.key!r} already stands in {_short(first.where)}; "
+            f"{record.where}: {record.key!r} already stands in {place}; "
             "delete one, or join their labels with --set data.duplicates=merge"
         )
 
@@ -206,8 +220,9 @@ class CheckedRecords:
         if self.hierarchy is not None:
             present, absent, unknown = self._implied(record, set(present), set(absent), set(unknown))
             things = tuple(replace(thing, label=self._name(thing.label, record)) for thing in things)
-            return replace(record, present=present, absent=absent, unknown=unknown, things=things)
-        return record  # names are only checked, so it is what it was
+        elif present is record.present and absent is record.absent and unknown is record.unknown:
+            return record
+        return replace(record, present=present, absent=absent, unknown=unknown, things=things)
 
     def _implied(
         self, record: Record, present: set[str], absent: set[str], unknown: set[str]
@@ -224,13 +239,14 @@ class CheckedRecords:
         return tuple(sorted(present)), tuple(sorted(absent)), tuple(sorted(unknown))
 
     def _names(self, names: tuple[str, ...], record: Record) -> tuple[str, ...]:
-        if not names:
-            return ()
-        found = tuple([self._name(name, record) for name in names])
-        if len(set(found)) != len(found) or (len(found) > 1 and len(set(map(_key, found))) != len(found)):
-            name = next(name for name, times in Counter(map(_key, found)).items() if times > 1)
-            raise DataError(f"{record.where}: label {name!r} stands twice; delete one")
-        return found
+        """Each once: 'cat|cat', and a name beside its synonym, are one label."""
+        found = dict.fromkeys([self._name(name, record) for name in names])
+        if len(found) > 1 and len(set(map(_key, found))) != len(found):
+            a, b = next((a, b) for a, b in combinations(found, 2) if _key(a) == _key(b))
+            raise DataError(
+                f"{record.where}: labels {a!r} and {b!r} are the same but for case or spacing; write them alike"
+            )
+        return names if len(found) == len(names) and self.hierarchy is None else tuple(found)
 
     def _name(self, name: str, record: Record) -> str:
         if self.hierarchy is not None:
@@ -248,6 +264,10 @@ class CheckedRecords:
 
     def refuse_markup(self, names: Iterable[str], where: str = "") -> None:
         for name in names:
+            if HALF_CHARACTER.search(name):
+                raise DataError(
+                    f"{where or self.reading.path}: label {name!r} holds half of a character; write it anew"
+                )
             if not self.config.allow_markup and MARKUP.search(name):
                 raise DataError(
                     f"{where or self.reading.path}: label {name!r} looks like markup, not a name; mend it, "
@@ -260,7 +280,8 @@ def _merged(parts: list[Record]) -> Record:
     first = parts[0]
     for part in parts[1:]:
         if part.split != first.split:
-            raise DataError(f"{part.where}: {part.key!r} is in another split than in {_short(first.where)}")
+            place = _short(first.where, part.where)
+            raise DataError(f"{part.where}: {part.key!r} is in another split than in {place}; delete one")
     present = dict.fromkeys(name for part in parts for name in part.present)
     absent = dict.fromkeys(name for part in parts for name in part.absent if name not in present)
     unknown = set(first.unknown).intersection(*(part.unknown for part in parts[1:])) - present.keys() - absent.keys()
@@ -275,9 +296,10 @@ def _merged(parts: list[Record]) -> Record:
     )
 
 
-def _short(where: str) -> str:
-    """'row 2' of 'labels.csv, row 2': the file was named already."""
-    return where.rpartition(", ")[2]
+def _short(where: str, other: str) -> str:
+    """'row 2' of 'labels.csv, row 2' where the file was named already."""
+    file, _, place = where.rpartition(", ")
+    return place if other.startswith(f"{file}, ") else where
 
 
 def _and_more(count: int) -> str:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -99,7 +100,7 @@ class _Part:
     def _names(self, entry: dict[str, Any], key: str, where: str) -> list[str]:
         listed = entry.get(key) or []
         if not isinstance(listed, list):
-            raise DataError(f"{where}: {key} must be a list of category ids, not {str(listed)[:80]}")
+            raise DataError(f"{where}: {key} must be a list of category ids, not {brief(listed)}")
         return list(dict.fromkeys(self.category(each, f"{where}, {key}") for each in listed))
 
     def category(self, identity: Any, where: str) -> str:
@@ -107,7 +108,7 @@ class _Part:
             return self.categories[identity]
         except (KeyError, TypeError):
             raise DataError(
-                f"{where}: category {str(identity)[:40]!r} is not in 'categories'; mend it or add it there"
+                f"{where}: category {brief(identity)} is not in 'categories'; mend it or add it there"
             ) from None
 
 

@@ -6,6 +6,7 @@ import math
 import struct
 from collections import Counter
 from dataclasses import dataclass
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def read_annotation(entry: dict[str, Any], label: int, where: str, odd: Counter[
 
 def _box(value: Any, where: str) -> Box:
     if not (isinstance(value, list) and len(value) == 4 and all(_is_number(each) for each in value)):
-        raise DataError(f"{where}: bbox must be four numbers [x, y, width, height], not {str(value)[:80]}")
+        raise DataError(f"{where}: bbox must be four numbers [x, y, width, height], not {brief(value)}")
     left, top, width, height = map(float, value)
     if width < 0 or height < 0:
         raise DataError(f"{where}: bbox {value} has a negative size; it is [x, y, width, height]")
@@ -87,7 +88,7 @@ def _mask(value: Any, where: str, odd: Counter[str]) -> Polygons | RunLength | N
     if isinstance(value, dict):
         return RunLength.of(value, where)
     if not isinstance(value, list):
-        raise DataError(f"{where}: segmentation must be polygons or a run-length mask, not {str(value)[:80]}")
+        raise DataError(f"{where}: segmentation must be polygons or a run-length mask, not {brief(value)}")
     parts = [value] if _is_number(value[0]) else value  # some tools write a single outline without its own list
     thick = [part for part in parts if not (isinstance(part, list) and len(part) in (0, 2, 4))]
     if len(thick) < len(parts):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 from manylabel.config import DataConfig
@@ -46,7 +47,7 @@ def read_createml(path: Path, config: DataConfig) -> Reading:
 def _record(part: SplitFile, number: int, item: Any, names: ImageNames) -> Record:
     where = f"{part.name}, item {number}"
     if not isinstance(item, dict):
-        raise DataError(f"{where}: {str(item)[:40]!r} is no object with 'image' and 'annotations'")
+        raise DataError(f"{where}: {brief(item)} is no object with 'image' and 'annotations'")
     name = next((item[key] for key in IMAGE_KEYS if key in item), None)
     if not isinstance(name, str) or not name.strip():
         raise DataError(f"{where}: no file name in 'image'; fill it in or delete the item")

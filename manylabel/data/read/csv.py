@@ -52,11 +52,10 @@ def read_csv(path: Path, config: DataConfig) -> Reading:
         rest = UNKNOWN if sheet.column(ABSENT_COLUMNS) is not None else ABSENT
         total = survey.rows
     else:
-        cells = Wide(sheet, config)
+        cells = Wide(sheet, config, notes)
         labels = cells.labels
         rest = UNKNOWN
-        total = sum(1 for _ in sheet.rows())
-        notes.append(f"wide label columns: {len(labels)} labels, blank cells are {config.blank}")
+        total = cells.rows
     if total == 0:
         raise DataError(f"{path} has a header but no rows; add one row per image")
     root = image_root(path.parent, [row[file_column].strip() for _, row in islice(sheet.rows(), SAMPLE)], config, notes)
@@ -104,7 +103,7 @@ def _open(path: Path, config: DataConfig) -> Reading:
         return read_csv(path, config)
     parts = _split_sheets(path)
     if not parts:
-        raise DataError(f"{path} has no CSV or TSV file with labels in it; name the file")
+        raise DataError(f"{path} has no CSV or TSV file with labels in it, or several; name the file")
     return joined(path, [(split, read_csv(file, config)) for split, file in parts])
 
 

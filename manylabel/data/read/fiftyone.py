@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 from manylabel.config import DataConfig
@@ -100,7 +101,7 @@ def _samples(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for number, sample in enumerate(json_items(file, "samples.item"), 1):
         where = f"{file.name}, sample {number}"
         if not isinstance(sample, dict):
-            raise DataError(f"{where}: {str(sample)[:40]!r} is no sample; export it again")
+            raise DataError(f"{where}: {brief(sample)} is no sample; export it again")
         yield where, sample
 
 
@@ -169,6 +170,8 @@ def _size(sample: dict[str, Any]) -> tuple[int, int] | None:
 
 
 def _split(tags: Any, where: str) -> str | None:
+    if tags is not None and not isinstance(tags, list):
+        raise DataError(f"{where}: 'tags' must be a list of names, not {brief(tags)}; export it again")
     found = {SPLITS[tag.lower()] for tag in tags or [] if isinstance(tag, str) and tag.lower() in SPLITS}
     if len(found) > 1:
         raise DataError(f"{where}: tags {' and '.join(sorted(found))} put the image in two splits; keep one")

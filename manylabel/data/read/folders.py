@@ -20,7 +20,7 @@ from manylabel.data.read.synsets import INDEX, SYNSET, find_synset_file, read_sy
 from manylabel.data.record import Reading, Record
 from manylabel.data.source import FileSource
 from manylabel.data.table import SPLITS
-from manylabel.data.walk import is_image_name, walk_images
+from manylabel.data.walk import NOT_OURS, is_image_name, walk_images
 from manylabel.error import DataError
 
 LABEL_FILES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xml")
@@ -28,6 +28,7 @@ NO_LABELS = {"images", "imgs", "jpegimages"}  # what folders of pictures are cal
 GLANCE = 2000  # entries of a folder, and
 MOST_FOLDERS = 100  # folders looked at to recognise the format
 MOST_NAMED = 10  # how many pairs of files an error lists
+MOST_SHOWN = 5  # folders that a note names
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class _Layout:
     @classmethod
     def of(cls, direct: set[str], deep: set[str]) -> _Layout:
         """From the folders that hold images themselves, and those that hold folders with images."""
-        folders = {name for name in direct | deep if name != "__MACOSX"}  # what archives leave
+        folders = direct | deep
         named = {name for name in folders if name.lower() in SPLITS}
         others = folders - named
         if not named & deep:  # 'train' with images in it is a label beside 'bus', but no label beside 'val'
@@ -80,6 +81,7 @@ def open_folders(path: Path, config: DataConfig) -> Reading:
         )
     notes: list[str] = []
     names = _names(path, {place[1] for _, place in placed}, notes)
+    notes += _odd_folders(path, layout, found, [key for key, _ in placed])
     copies = _Copies.of(path, placed, len(found), notes)
 
     def records() -> Iterator[Record]:
@@ -105,6 +107,26 @@ def _unclear(path: Path, layout: _Layout) -> str:
         f"{path}: is {split}/ a split or a label? It holds folders with images, and other folders with images are beside "
         f"it; move these away, or put the images of the label {split!r} directly into {split}/"
     )
+
+
+def _odd_folders(path: Path, layout: _Layout, found: list[str], placed: list[str]) -> list[str]:
+    """Notes on folders that somebody may have meant as labels, but that are none."""
+    level = 1 if layout.splits else 0  # of the label in a path
+    notes = []
+    deeper = sorted({parts[level + 1] for parts in (key.split("/") for key in placed) if len(parts) > level + 2})
+    if len(deeper) > 1:
+        notes.append(f"folders below the labels are not labels of their own: {_shown(deeper)}")
+    filled = {"/".join(key.split("/")[: level + 1]) for key in found}
+    above = [f"{split}/" for split in sorted(layout.splits)] or [""]
+    places = [start + name for start in above for name in _Glance.at(path / start, most=None).folders]
+    empty = [place for place in places if place not in filled]
+    if empty:
+        notes.append(f"{len(empty)} folders hold no image: {_shown(empty)}")
+    return notes
+
+
+def _shown(names: list[str]) -> str:
+    return ", ".join(names[:MOST_SHOWN]) + (", …" if len(names) > MOST_SHOWN else "")
 
 
 def _names(path: Path, folders: set[str], notes: list[str]) -> dict[str, str]:
@@ -217,7 +239,7 @@ class _Glance:
         return cls(
             image=any(map(is_image_name, files)),
             label_file=any(name.lower().endswith(LABEL_FILES) and name != INDEX for name in files),
-            folders=sorted(name for name, is_folder in seen if is_folder and not name.startswith(".")),
+            folders=sorted(name for name, is_folder in seen if is_folder and name[0] != "." and name not in NOT_OURS),
         )
 
 

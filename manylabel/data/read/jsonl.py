@@ -5,7 +5,6 @@ The file is gone through once to see which fields it has, then read line by line
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from manylabel.config import DataConfig
 from manylabel.data.read.format import Format
 from manylabel.data.read.row_file import read_rows
-from manylabel.data.read.text_file import text_lines
+from manylabel.data.read.text_file import parse_json, text_lines
 from manylabel.data.record import Reading
 from manylabel.error import DataError
 
@@ -25,14 +24,7 @@ def json_lines(path: Path, name: str = "") -> Iterator[tuple[str, dict[str, Any]
     for number, line in enumerate(text_lines(path), 1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataError(
-                f"{path}, line {number}: cut off or no valid JSON ({error.msg}); write one object on each line"
-            ) from None
-        except RecursionError:
-            raise DataError(f"{path}, line {number}: nested too deep to be a row of labels") from None
+        row = parse_json(line, f"{path}, line {number}")
         if not isinstance(row, dict):
             raise DataError(f"{path}, line {number}: {line.strip()[:40]!r} is no object {{…}}; write one on each line")
         yield f"{name or path.name}, line {number}", row

@@ -66,9 +66,16 @@ class Survey:
         best = max(DELIMITERS, key=lambda delimiter: self.counts[delimiter])
         if self.counts[best]:
             return best
+        lengths = {len(cell.split()) for cell in self.distinct}
+        if len(lengths) < 2:
+            return None  # names of two words each, perhaps
         words = {word for cell in self.distinct for word in cell.split()}
-        spaced = any(" " in cell for cell in self.distinct)
-        return " " if spaced and 3 * len(words) < 2 * len(self.distinct) else None
+        return " " if 3 * len(words) < 2 * len(self.distinct) else None
+
+    def shares_words(self) -> bool:
+        """Whether cells with spaces have words in common, so that a space may be a delimiter after all."""
+        spaced = [cell.split() for cell in self.distinct if " " in cell]
+        return len({word for words in spaced for word in words}) < sum(map(len, spaced))
 
 
 def detect_delimiter(cells: Iterable[str]) -> str | None:
@@ -91,38 +98,20 @@ class Delimited:
             )
         self.list_text = config.delimiter is None and survey.lists == survey.filled
         self.delimiter = None if self.list_text else config.delimiter or survey.delimiter()
-        self.vocabulary: set[str] = set()  # where another delimiter occurs: the labels that stand beside others
-        if config.delimiter is None and self.delimiter and sum(map(bool, survey.counts.values())) > 1:
-            for _, row in sheet.rows():
-                names = split_names(row[column], self.delimiter)
-                if len(names) > 1:
-                    self.vocabulary.update(names)
         if self.list_text:
             notes.append("labels are lists written as text")
         elif self.delimiter:
             notes.append(f"labels separated by {self.delimiter!r}")
         else:
-            notes.append("one label per image: no delimiter found")
+            hint = "; if a space separates labels: --set 'data.delimiter= '" if survey.shares_words() else ""
+            notes.append(f"one label per image: no delimiter found{hint}")
 
     def read(self, line: int, row: list[str]) -> tuple[tuple[str, ...], ...]:
         cell = row[self.column]
-        if self.vocabulary:
-            self._refuse_other_delimiter(line, cell)
         absent, unknown = (row[i] if i is not None else "" for i in (self.absent_column, self.unknown_column))
         if self.list_text:
             return tuple(names_in_text(names, self.sheet.at(line)) for names in (cell, absent, unknown))
         return tuple(split_names(names, self.delimiter) for names in (cell, absent, unknown))
-
-    def _refuse_other_delimiter(self, line: int, cell: str) -> None:
-        """A cell with only another delimiter whose pieces are labels elsewhere was written by another hand."""
-        for other in DELIMITERS:
-            if other != self.delimiter and other in cell and str(self.delimiter) not in cell:
-                pieces = split_names(cell, other)
-                if len(pieces) > 1 and all(piece in self.vocabulary for piece in pieces):
-                    raise DataError(
-                        f"{self.sheet.at(line)}: {cell!r} separates labels by {other!r} where other rows use "
-                        f"{self.delimiter!r}; use one delimiter, or name it with --set data.delimiter=…"
-                    )
 
 
 def _refuse_odd_columns(sheet: Sheet, config: DataConfig) -> None:
@@ -151,7 +140,7 @@ def split_names(cell: str, delimiter: str | None) -> tuple[str, ...]:
 class Wide:
     """Every column that is nothing else is a label."""
 
-    def __init__(self, sheet: Sheet, config: DataConfig) -> None:
+    def __init__(self, sheet: Sheet, config: DataConfig, notes: list[str]) -> None:
         others = {*FILE_COLUMNS, *SPLIT_COLUMNS, *GROUP_COLUMNS, *_ignored(config)}
         self.sheet = sheet
         names = enumerate(map(plain_name, sheet.header))
@@ -160,6 +149,27 @@ class Wide:
             raise DataError(f"{sheet.path}, row 1: no label column; add 'labels', or one 0/1 column per label")
         self.labels = tuple(sheet.header[i] for i in self.columns)
         self.meaning = WIDE_CELLS | ({"": ABSENT} if config.blank == "absent" else {})
+        self.rows = 0
+        seen: set[str] = set()
+        group = sheet.column(GROUP_COLUMNS)
+        groups: set[str] = set()
+        for _, row in sheet.rows():
+            self.rows += 1
+            if len(seen) < 10:  # more kinds of cells than answers: reading will say which is wrong
+                seen.update(row[i].strip().lower() for i in self.columns)
+            if group is not None and len(groups) < 10:
+                groups.add(row[group].strip().lower())
+        notes.append(f"wide label columns: {len(self.labels)} labels, blank cells are {config.blank}")
+        if "-1" in seen and not any(self.meaning.get(cell) == ABSENT or cell == "" for cell in seen):
+            self.meaning["-1"] = ABSENT
+            notes.append("-1 is taken for absent, because no cell is 0 or blank")
+        if group is not None and groups <= WIDE_CELLS.keys() and len(groups) > 1:
+            raise DataError(
+                f"{sheet.path}, row 1: column {sheet.header[group]!r} would be the group of the images, but its cells look "
+                "like those of a label; rename the column"
+            )
+        if group is not None:
+            notes.append(f"column {sheet.header[group]!r} is the group of the images")
 
     def read(self, line: int, row: list[str]) -> tuple[tuple[str, ...], ...]:
         present, absent = [], []
@@ -168,8 +178,8 @@ class Wide:
             if value is None:
                 raise DataError(
                     f"{self.sheet.at(line)}, column {name!r}: {row[column]!r} is not 1, true, yes, x "
-                    f"(present), 0, false, no (absent) or blank (unknown); "
-                    f"if it is no label, --set 'data.ignore_columns=[{name}]'"
+                    f"(present), 0, false, no (absent) or blank (unknown); if these are the labels, call the column "
+                    f"'labels'; if it is no label, --set 'data.ignore_columns=[\"{name}\"]'"
                 )
             if value == PRESENT:
                 present.append(name)

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from manylabel.data.read.text_file import read_text
+from manylabel.data.read.text_file import parse_json, read_text
+from manylabel.data.read.yaml_file import parse_yaml
 from manylabel.error import DataError
 from manylabel.hierarchy import Hierarchy, LabelFacts
 from manylabel.suggest import closest
@@ -50,19 +48,16 @@ def _add(facts: dict[str, LabelFacts], name: str, entry: LabelFacts, where: str)
 
 
 def _from_mapping(path: Path, text: str) -> dict[str, LabelFacts]:
-    try:
-        values = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise DataError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from None
-    if isinstance(values, list):
-        values = {name if isinstance(name, str) else str(name): {} for name in values}
-    if not isinstance(values, dict):
+    values = parse_json(text, str(path), rows=True) if path.suffix.lower() == ".json" else parse_yaml(text, str(path))
+    if not isinstance(values, (list, dict)):
         raise DataError(f"{path}: write a list of labels, or 'label: {{parents: [...]}}' for each")
     facts: dict[str, LabelFacts] = {}
-    for name, entry in values.items():
-        where = f"{path.name}, label {name!r}"
+    for name, entry in values.items() if isinstance(values, dict) else ((name, None) for name in values):
+        where = f"{path.name}, label {name!r:.60}"
+        if isinstance(name, bool) or not isinstance(name, (str, int)):
+            raise DataError(f"{where}: is no text; write it in quotes (yes, no, on and off need them)")
         if entry is not None and not isinstance(entry, Mapping):
-            raise DataError(f"{where}: write 'parents', 'synonyms' and 'description' below it, not {entry!r}")
+            raise DataError(f"{where}: write 'parents', 'synonyms' and 'description' below it, not {entry!r:.60}")
         _add(facts, str(name), _facts(dict(entry or {}), where), where)
     return facts
 
@@ -76,11 +71,11 @@ def _facts(entry: dict[str, Any], where: str) -> LabelFacts:
         value = entry.get(key) or []
         names = [value] if isinstance(value, str) else value
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise DataError(f"{where}: {key} must be a list of names, not {value!r}")
+            raise DataError(f"{where}: {key} must be a list of names, not {value!r:.60}")
         lists[key] = tuple(names)
     description = entry.get("description") or ""
     if not isinstance(description, str):
-        raise DataError(f"{where}: description must be a text, not {description!r}")
+        raise DataError(f"{where}: description must be a text, not {description!r:.60}")
     return LabelFacts(lists["parents"], lists["synonyms"], description)
 
 

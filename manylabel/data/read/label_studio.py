@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 from manylabel.config import DataConfig
@@ -88,7 +89,7 @@ def _tasks(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         number, first = items[0]
         where = f"{path.name}, task {number}"
         if not isinstance(first, dict):
-            raise DataError(f"{where}: {str(first)[:40]!r} is no task; export it again")
+            raise DataError(f"{where}: {brief(first)} is no task; export it again")
         task = full_task([item for _, item in items], IMAGE_FIELDS) if is_min_item(first) else dict(first)
         if "id" in task:
             where += f" (id {task['id']})"

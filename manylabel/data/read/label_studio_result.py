@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -37,12 +38,12 @@ class Answer:
 def read_answer(results: Any, size_of: Callable[[], Size | None], where: str) -> Answer:
     """The results of one annotation; `size_of` gives the size of the image where a region does not."""
     if not isinstance(results, list):
-        raise DataError(f"{where}: 'result' must be a list, not {str(results)[:40]!r}; export it again")
+        raise DataError(f"{where}: 'result' must be a list, not {brief(results)}; export it again")
     answer = Answer()
     for number, result in enumerate(results, 1):
         at = f"{where}, result {number}"
         if not isinstance(result, dict):
-            raise DataError(f"{at}: {str(result)[:40]!r} is no object; export it again")
+            raise DataError(f"{at}: {brief(result)} is no object; export it again")
         kind, value = result.get("type"), result.get("value")
         if not isinstance(value, dict):  # relations and the like have none
             answer.unused.add(str(kind))

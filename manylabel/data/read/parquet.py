@@ -61,7 +61,7 @@ def _batches_of(path: Path) -> Callable[[Sequence[str]], Iterator[Any]]:
         file = open_parquet(path)
         try:
             yield from file.iter_batches(ROWS_AT_ONCE, columns=list(columns), use_threads=False)
-        except (pyarrow.ArrowException, OSError, ValueError) as error:
+        except (pyarrow.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as error:
             text = " ".join(str(error).split())[:200]
             raise DataError(f"{path} is damaged ({text}); fetch or write it again") from error
 

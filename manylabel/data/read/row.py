@@ -125,7 +125,13 @@ class RowLayout:
             split=_text(row, self.split),
             group=_text(row, self.group),
             things=things,
+            unlabelled=self._is_unlabelled(row),
         )
+
+    def _is_unlabelled(self, row: Mapping[str, Any]) -> bool:
+        """A row without the fields that speak of labels, or with null in them: nobody looked at this image."""
+        fields = [field for field in (self.labels, self.absent, self.unknown) if field is not None]
+        return self.labels is not None and all(row.get(field) is None for field in fields)
 
     def _names(self, row: Mapping[str, Any], column: str | None, where: str) -> tuple[str, ...]:
         value = None if column is None else row.get(column)

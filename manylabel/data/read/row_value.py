@@ -14,6 +14,8 @@ from manylabel.error import DataError
 
 SIDE_BY_SIDE = re.compile(r"""(?<!\\)(['"])\s+(['"])""")  # ['a' 'b'] as numpy prints it; Python would read 'ab'
 
+LARGEST = 1e9  # of a coordinate in pixels
+
 
 def is_list_text(text: str) -> bool:
     text = text.strip()
@@ -104,11 +106,8 @@ def corner_box(value: Any, where: str) -> Box:
 
 def finite_numbers(value: Any, count: int, where: str) -> list[float]:
     """`count` plain numbers from a list, or an error."""
-    numbers = (
-        [float(n) for n in value if isinstance(n, (int, float)) and not isinstance(n, bool)]
-        if isinstance(value, (list, tuple))
-        else []
-    )
-    if len(numbers) != count or len(value) != count or not all(map(math.isfinite, numbers)):
-        raise DataError(f"{where}: {str(value)[:60]} is not {count} numbers")
+    given = value if isinstance(value, (list, tuple)) else []
+    numbers = [float(n) for n in given if type(n) in (int, float) and abs(n) < LARGEST]  # NaN fails as well
+    if len(numbers) != count or len(given) != count:
+        raise DataError(f"{where}: {value!r:.60} is not {count} numbers")
     return numbers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +14,17 @@ from manylabel.spreadsheet import plain_cell
 
 FILE_COLUMNS = ("file_name", "filename", "file", "image", "image_path", "path", "image_name")
 OTHER_FILE_COLUMNS = (  # taken for the image files where none of the above is there, the first before the others
-    *("filepath", "file_path", "img_path", "image_file", "imagepath", "img", "photo", "picture"),
-    *("image_id", "imageid", "img_id", "id", "image_url", "url", "name"),
+    *("filepath", "file_path", "img_path", "image_file", "imagepath", "img", "fname", "photo", "picture"),
+    *("image_id", "imageid", "img_id", "image_index", "id", "image_url", "url", "name"),
 )
-LABEL_COLUMNS = ("labels", "label", "tags", "classes")
+LABEL_COLUMNS = ("labels", "label", "tags", "classes", "class", "category", "categories", "finding_labels")
 SPLIT_COLUMNS = ("split", "subset")
-GROUP_COLUMNS = ("group", "group_id")
+GROUP_COLUMNS = ("group", "group_id", "patient", "patient_id")
 UNKNOWN_COLUMNS = ("unknown_labels",)
 ABSENT_COLUMNS = ("absent_labels",)  # where this one is, labels that a row does not name are unknown
 COUNTERS = ("unnamed:_0",)  # pandas writes the number of the row into a first column without a name
 COLUMN_KINDS = (FILE_COLUMNS, LABEL_COLUMNS, SPLIT_COLUMNS, GROUP_COLUMNS, UNKNOWN_COLUMNS, ABSENT_COLUMNS)
+SEPARATOR_LINE = re.compile(r"\s*\"?sep=.\"?\s*$")  # what Excel takes as a hint in the first line
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,17 @@ class Sheet:
         header_passed = False
         try:
             for cells in reader:
-                if not any(cell.strip() for cell in cells):
+                if not any(cell.strip() for cell in cells) or SEPARATOR_LINE.match(self.separator.join(cells)):
                     continue
+                while len(cells) > len(self.header) and not cells[-1].strip():
+                    cells.pop()  # empty columns at the end, as spreadsheets leave them
                 if not header_passed:
                     header_passed = True
                 elif len(cells) != len(self.header):
+                    many = "put cells that contain the separator in double quotes"
                     raise DataError(
-                        f"{self.path}, row {reader.line_num}: {len(cells)} cells where the header has "
-                        f"{len(self.header)}; put cells that contain the separator in double quotes"
+                        f"{self.path}, row {reader.line_num}: {len(cells)} cells where the header has {len(self.header)}; "
+                        + (many if len(cells) > len(self.header) else "fill in the missing ones")
                     )
                 elif any("\n" in cell or "\r" in cell for cell in cells):
                     raise DataError(
@@ -77,7 +82,8 @@ def plain_name(name: str) -> str:
 
 def open_sheet(path: Path) -> Sheet:
     """The sheet with its header checked."""
-    first = next((line for line in text_lines(path) if line.strip()), "")
+    lines = (line for line in text_lines(path) if line.strip() and not SEPARATOR_LINE.match(line))
+    first = next(lines, "")
     if not first:
         raise DataError(f"{path} is empty; it needs a header row such as 'file_name,labels' and one row per image")
     separator = max((",", "\t", ";"), key=first.count)
@@ -90,6 +96,8 @@ def open_sheet(path: Path) -> Sheet:
 
 def _checked_header(path: Path, cells: list[str]) -> tuple[str, ...]:
     header = tuple(cell.strip() for cell in cells)
+    while len(header) > 1 and not header[-1]:
+        header = header[:-1]
     if header[0] == "":
         header = ("Unnamed: 0", *header[1:])
     for name in header:

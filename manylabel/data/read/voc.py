@@ -17,6 +17,7 @@ from manylabel.config import DataConfig
 from manylabel.data.mask import VOID, LabelImage
 from manylabel.data.read.format import Format
 from manylabel.data.read.voc_files import VocFolder, voc_folders
+from manylabel.data.read.xml_file import parse_xml
 from manylabel.data.record import Box, Reading, Record, Thing
 from manylabel.data.source import FileSource
 from manylabel.error import DataError
@@ -24,7 +25,6 @@ from manylabel.error import DataError
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-LARGEST_XML = 16 << 20  # bytes
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 
 
@@ -110,7 +110,7 @@ class _Voc:
 
     def _parse(self, file: Path, images: list[str]) -> str:
         """Keep what a file says; the name of its image."""
-        tree = parse_xml(file)
+        tree = _annotation(file)
         self.size.extend(_size(tree))
         for number, item in enumerate(tree.findall("object"), 1):
             where = f"{file.parent.name}/{file.name}, object {number}"
@@ -157,26 +157,8 @@ class _Voc:
             )
 
 
-def parse_xml(file: Path) -> Element:
-    """The <annotation> of a file; definitions of entities and references to other files are refused."""
-    from defusedxml.common import DefusedXmlException
-    from defusedxml.ElementTree import ParseError, parse
-
-    try:
-        if file.stat().st_size > LARGEST_XML:
-            raise DataError(f"{file} has more than {LARGEST_XML >> 20} MiB; that is no annotation of one image")
-        tree = parse(file, forbid_dtd=True).getroot()
-    except DefusedXmlException:
-        raise DataError(
-            f"{file} defines a document type or entities, which an annotation has no need of and which can be an attack; "
-            "delete the <!DOCTYPE …> part if you trust the file"
-        ) from None
-    except ParseError as error:
-        raise DataError(f"{file}, row {error.position[0]}: cut off or no valid XML; export it again") from None
-    except (UnicodeError, LookupError, ValueError) as error:
-        raise DataError(f"{file}: its text encoding cannot be read ({error}); save it as UTF-8") from None
-    except OSError as error:
-        raise DataError(f"cannot read {file}: {error.strerror}") from error
+def _annotation(file: Path) -> Element:
+    tree = parse_xml(file)
     if tree.tag != "annotation":
         raise DataError(f"{file}: <{tree.tag}> where a PASCAL VOC file has <annotation>; is it of another format?")
     return tree

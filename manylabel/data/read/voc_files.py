@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from manylabel.config import DataConfig
+from manylabel.data.read.folder_entry import is_folder
 from manylabel.data.read.split_name import split_of
 from manylabel.data.read.text_file import text_lines
 from manylabel.data.walk import is_image_name
@@ -105,16 +106,9 @@ def _names(folder: Path, folders: bool = False, most: int | None = None) -> list
     """Names in a folder, of `most` entries at most; none where there is no such folder."""
     try:
         with os.scandir(folder) as entries:
-            return [entry.name for entry in islice(entries, most) if _is_folder(entry) == folders]
+            return [entry.name for entry in islice(entries, most) if is_folder(entry) == folders]
     except OSError:
         return []
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link that leads to itself
-        return False
 
 
 def _has_xml(folder: Path) -> bool:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from manylabel.data.read.text_file import read_text
+from manylabel.data.read.yaml_file import parse_yaml
 from manylabel.data.table import SPLITS
 from manylabel.error import DataError
 
@@ -32,16 +31,6 @@ class DataYaml:
     sets: dict[str, tuple[str, ...]]  # split → folders, or .txt files that list images
     keypoints: int  # numbers behind a box that are the joints of a pose; 0 = none
     notes: tuple[str, ...] = ()
-
-
-class _PlainLoader(yaml.SafeLoader):
-    """Refuses references inside the file: a few lines of them can stand for more names than fit in memory."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark
-            raise yaml.composer.ComposerError(None, None, "a reference '*…' or '<<'; write the value out", mark)
-        return super().compose_node(parent, index)
 
 
 def find_yaml(path: Path) -> Path | None:
@@ -110,13 +99,7 @@ def read_yaml(file: Path) -> DataYaml:
 
 
 def _load(text: str, file: Path) -> dict[Any, Any]:
-    try:
-        values = yaml.load(text, _PlainLoader)  # noqa: S506 (a SafeLoader that refuses more)
-    except yaml.MarkedYAMLError as error:
-        row = f", row {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise DataError(f"{file}{row}: no valid YAML ({error.problem}); mend it") from None
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
-        raise DataError(f"{file}: no valid YAML ({' '.join(str(error).split())[:100]}); mend it") from None
+    values = parse_yaml(text, str(file))
     if not isinstance(values, dict):
         raise DataError(f"{file}: it must say 'train: …', 'val: …' and 'names: …', one below the other")
     return values

@@ -82,18 +82,52 @@ class Cells:
             return self._file(path)
         raise DecodeError("empty image cell")
 
+    def stamp(self, name: Any) -> str:
+        """Text that changes when the file of this name does; '' where there is none."""
+        path = self._place(name) if isinstance(name, str) and name else None
+        return "" if path is None else file_stamp(path)
+
     def _file(self, name: str) -> bytes:
-        """Only from the folder of the data, or the one that the user named: a table may come from a stranger."""
-        for folder in self.folders:
-            home = os.path.realpath(folder)
-            with suppress(OSError, ValueError):  # unreadable, or no name of a file at all
-                path = os.path.realpath(os.path.join(home, name))
-                if os.path.commonpath([home, path]) == home and os.path.isfile(path):
-                    return Path(path).read_bytes()
+        path = self._place(name)
+        if path is not None:
+            try:
+                return path.read_bytes()
+            except OSError as error:
+                raise DecodeError(f"cannot read {path}: {error.strerror}") from error
         raise DecodeError(
             f"the cell holds no image but the name of a file, {name[:200]!r}, which is not in the folder of the data; "
             "name its folder with --set data.images=FOLDER"
         )
+
+    def _place(self, name: str) -> Path | None:
+        """Only in the folder of the data, or the one that the user named: a table may come from a stranger."""
+        for folder in self.folders:
+            with suppress(OSError, ValueError):  # no name of a file at all
+                if os.path.isfile(os.path.join(folder, name)):  # before what is slow: most cells hold their image
+                    home = os.path.realpath(folder)
+                    path = os.path.realpath(os.path.join(home, name))
+                    if os.path.commonpath([home, path]) == home:
+                        return Path(path)
+        return None
+
+
+def file_names(column: Any) -> Any:
+    """The field 'path' of a column of structs, without a look at the images; None where there is none."""
+    pyarrow = need_pyarrow("a column of images")
+    kind = column.type
+    at = kind.get_field_index("path") if pyarrow.types.is_struct(kind) else -1
+    if at < 0:
+        return None
+    return pyarrow.chunked_array([chunk.field(at) for chunk in column.chunks], kind.field(at).type)
+
+
+def file_stamp(path: Path) -> str:
+    """Text that changes when a file does."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return f"{path}|missing"
+    return f"{os.path.abspath(path)}|{facts.st_size}|{facts.st_mtime_ns}"
 
 
 def row_key(part: str, row: int) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from manylabel.data.shard.arrow_image import Cells, need_pyarrow, part_and_row, row_key
+from manylabel.data.shard.arrow_image import Cells, file_names, file_stamp, need_pyarrow, part_and_row, row_key
 from manylabel.data.shard.recent import Recent
 from manylabel.data.source import EncodedSource
 from manylabel.error import DataError, DecodeError
@@ -86,7 +86,7 @@ def hf_table(folder: Path) -> Any:
         try:
             tables.append(pyarrow.ipc.open_stream(pyarrow.memory_map(str(path))).read_all())
             tables[-1].validate()
-        except (pyarrow.ArrowException, OSError, ValueError) as error:
+        except (pyarrow.ArrowException, OSError, ValueError, ArithmeticError) as error:
             raise DataError(f"{path} is cut off or damaged; save the data set again with save_to_disk") from error
     if any(table.schema.names != tables[0].schema.names for table in tables):
         raise DataError(f"{folder}: its Arrow files have different columns; save the data set again with save_to_disk")
@@ -103,11 +103,12 @@ class HfSource(EncodedSource):
     stamps: dict[str, str]
     cells: Cells
     _columns: Recent[str, Any] = field(default_factory=lambda: Recent(OPEN_PARTS), repr=False)
+    _names: Recent[str, Any] = field(default_factory=lambda: Recent(OPEN_PARTS), repr=False)  # files that cells name
 
     @classmethod
     def of(cls, root: Path, parts: dict[str, Path], column: str, images: str | None = None) -> HfSource:
         folders = (root,) if images is None else (Path(images), root)
-        stamps = {name: "|".join(map(_file_stamp, hf_files(part))) for name, part in parts.items()}
+        stamps = {name: "|".join(map(file_stamp, hf_files(part))) for name, part in parts.items()}
         return cls(root, column, parts, stamps, Cells(folders))
 
     def raw(self, key: str) -> bytes:
@@ -129,15 +130,18 @@ class HfSource(EncodedSource):
 
     def stamp(self, key: str) -> str:
         name, row = part_and_row(key)
-        return f"{self.stamps[name]}|{self.column}|{row}"
+        names = self._names.get(name, lambda: self._file_names(name))
+        beside = "" if names is None or row >= len(names) else self.cells.stamp(names[row].as_py())
+        return f"{self.stamps[name]}|{self.column}|{row}|{beside}"
+
+    def _file_names(self, name: str) -> Any:
+        try:
+            return file_names(self._columns.get(name, lambda: self._open(name)))
+        except DecodeError:  # reading the images will tell
+            return None
 
     def images(self) -> Iterator[tuple[str, str]]:
         """(name for people, key) of every row."""
         for name, folder in self.parts.items():
             for row in range(hf_table(folder).num_rows):
                 yield f"{folder}:{row}", row_key(name, row)
-
-
-def _file_stamp(path: Path) -> str:
-    facts = path.stat()
-    return f"{os.path.abspath(path)}|{facts.st_size}|{facts.st_mtime_ns}"

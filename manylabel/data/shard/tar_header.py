@@ -20,6 +20,7 @@ WITHOUT_DATA = b"123456"  # links, devices, folders, pipes
 ABOUT_THE_NEXT = b"xXLKg"  # pax headers, long names
 LONGEST_EXTRA = 1 << 20  # bytes of a long name or a pax header
 LONGEST_PADDING = 1 << 20  # zeros that may stand between two archives in one file
+LARGEST_SIZE = (1 << 63) - 1  # bytes of anything: what file systems and int64 hold
 SPARSE = -1  # offset of a file that is not stored in one piece
 
 
@@ -155,7 +156,10 @@ def _text(name: bytes) -> str:
 def _number(field: bytes) -> int:
     """Octal digits, or binary where the first bit is set."""
     if field[0] == 0x80:
-        return int.from_bytes(field[1:])
+        number = int.from_bytes(field[1:])
+        if number > LARGEST_SIZE:
+            raise ValueError
+        return number
     digits = field.split(b"\0")[0].strip()
     if not re.fullmatch(rb"[0-7]*", digits):
         raise ValueError

@@ -17,6 +17,7 @@ from manylabel.data.walk import is_image_name
 from manylabel.error import DecodeError
 
 OPEN_FILES = 64  # of each process
+LARGEST_MEMBER = 1 << 30  # bytes of an image; a tar with holes costs nothing on disk and can claim any size
 
 
 class _Handle:
@@ -74,6 +75,8 @@ class TarSource(EncodedSource):
             raise DecodeError("stored as a sparse file; pack the shard again without --sparse")
         if index.is_cut(number):
             raise DecodeError(f"cut off: {index.path.name} ends after {max(0, index.length - offset)} of {size} bytes")
+        if size > LARGEST_MEMBER:
+            raise DecodeError(f"{size / 1e9:.1f} GB are too much for an image (limit {LARGEST_MEMBER / 1e9:.1f} GB)")
         try:
             handle = self._files.get(index.path, lambda: _Handle(index))
             data = os.pread(handle.number, size, offset)

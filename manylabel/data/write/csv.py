@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from manylabel.atomic import replacing
-from manylabel.data.read.label_cells import DELIMITERS, detect_delimiter
+from manylabel.data.read.label_cells import DELIMITERS, Survey
 from manylabel.data.write.place_images import ImagePlacer
 from manylabel.data.write.target import Content, Target
 from manylabel.error import DataError
@@ -42,10 +42,9 @@ def write_csv(content: Content, path: Path) -> list[str]:
             if len(cells) < 100_000:
                 cells.append(values["labels"])
     notes = placer.note()
-    if detect_delimiter(cells) not in (delimiter, None) or (any(d in n for n in named for d in DELIMITERS)):
-        notes.append(
-            f"label names hold characters that look like delimiters; read it with --set 'data.delimiter={delimiter}'"
-        )
+    survey = Survey.of_cells(cells)
+    if survey.delimiter() not in (delimiter, None) or (survey.lists and survey.lists == survey.filled):
+        notes.append(f"label names hold what looks like a delimiter; read it with --set 'data.delimiter={delimiter}'")
     lost = [name for name in content.labels if name not in named]
     if lost:
         notes.append(f"{len(lost)} labels that no row names are not in a CSV: {', '.join(lost[:5])}")

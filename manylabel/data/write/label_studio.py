@@ -15,6 +15,7 @@ from manylabel.data.write.held import Tally, image_size, shares, tri_state
 from manylabel.data.write.json_list import json_list
 from manylabel.data.write.place_images import ImagePlacer
 from manylabel.data.write.target import Content, Target
+from manylabel.output import check_output
 
 VERSION = "manylabel"  # what Label Studio shows as the model
 LOCAL_FILES = "/data/local-files/?d="
@@ -27,6 +28,7 @@ def write_label_studio(content: Content, path: Path) -> list[str]:
     folder = "" if content.images == "leave" else "images/"
     placer = ImagePlacer(content.source, file.parent / folder, content.images)
     tally = Tally()
+    check_output(file.parent / CONFIG_NAME, "<View>")
     with json_list(file) as add:
         for record in content.records:
             tally.add(record)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import filecmp
+import io
 import os
 import shutil
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from manylabel.atomic import replacing
+from manylabel.atomic import replacing, write_bytes
 from manylabel.data.decode import describe
 from manylabel.data.read.places import escapes
 from manylabel.data.source import FileSource, ImageSource
@@ -56,29 +58,35 @@ class ImagePlacer:
         """Placed before, by a conversion that was interrupted; another file is never written over."""
         if not os.path.lexists(target):
             return False
-        same = isinstance(self.source, FileSource) and target.stat().st_size == self.source.path(key).stat().st_size
-        if not same and isinstance(self.source, FileSource):
-            raise DataError(f"{target} is there already and is not {self.source.path(key)}; choose another folder")
-        return same
+        if isinstance(self.source, FileSource):
+            same = target.is_file() and filecmp.cmp(self.source.path(key), target, shallow=False)
+        else:
+            same = target.is_file() and self._encoded(key) == target.read_bytes()
+        if not same:
+            raise DataError(f"{target} is there already and is another image than {key!r}; choose another folder")
+        return True
+
+    def _encoded(self, key: str) -> bytes:
+        raw = getattr(self.source, "raw", None)
+        if raw is not None:
+            return bytes(raw(key))
+        data = io.BytesIO()
+        self.source.read(key).save(data, format="PNG")
+        return data.getvalue()
 
     def _put(self, key: str, target: Path) -> None:
         if isinstance(self.source, FileSource):
             original = self.source.path(key)
             if self.how == "link":
                 try:
-                    os.link(original, target)
+                    os.link(os.path.realpath(original), target)  # not the link, where it is one
                     return
                 except OSError:  # another disk, or a file system without links: copy
                     pass
             with replacing(target) as temporary:
                 shutil.copyfile(original, temporary)
             return
-        raw = getattr(self.source, "raw", None)
-        with replacing(target) as temporary:
-            if raw is not None:
-                temporary.write_bytes(raw(key))
-            else:
-                self.source.read(key).save(temporary, format="PNG")
+        write_bytes(target, self._encoded(key))
 
     def note(self) -> list[str]:
         """What a person must know to read the result again."""

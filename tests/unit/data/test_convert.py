@@ -37,7 +37,7 @@ def _same(a: object, b: object) -> None:
         "file_name,labels,unknown_labels\na.jpg,dog|cat,bird\nb.jpg,,\nc.jpg,bird,cat|dog\n",
         "file_name,labels,absent_labels\na.jpg,dog|cat,\nb.jpg,,dog\nc.jpg,cat,bird|dog\n",
         "file_name,bird,cat,dog\na.jpg,1,0,\nb.jpg,,1,0\nc.jpg,0,,1\n",
-        'file_name,labels\na.jpg,"=dog|cup, mug"\nb.jpg,=dog\nc.jpg,"cup, mug"\n',
+        "file_name,labels\na.jpg,\"=dog|cup, mug\"\nb.jpg,=dog|'=x\nc.jpg,''=x\n",
     ],
 )
 def test_a_csv_read_and_written_is_the_same(make_csv: Make, tmp_path: Path, text: str) -> None:

@@ -116,3 +116,103 @@ def test_a_file_in_each_folder(tmp_path: Path) -> None:
     assert table.keys.tolist() == ["test/img/a.png", "test/img/c.png", "train/img/a.png", "train/img/b.png"]
     assert table.split is not None
     assert table.split.tolist() == ["test", "test", "train", "train"]
+
+
+def test_a_photo_and_its_mask_are_not_guessed(make_csv: Make) -> None:
+    path = make_csv("file_name,labels\na,x\nb.jpg,y\nc.jpg,\n")
+    Image.new("L", (20, 20)).save(path.parent / "a.png")
+    with pytest.raises(DataError, match=r"row 2: 'a' is not there, but a.jpg and a.png is"):
+        _read(path)
+
+
+def test_the_same_names_in_two_folders(tmp_path: Path) -> None:
+    for folder in ("full", "small"):
+        (tmp_path / folder).mkdir()
+        Image.new("RGB", (20, 20)).save(tmp_path / folder / "a.jpg")
+    (tmp_path / "labels.csv").write_text("file_name,labels\na.jpg,x\n")
+    with pytest.raises(DataError, match=r"'a.jpg' and so on are in full/ and in small/.*data.images="):
+        _read(tmp_path)
+    assert len(_read(tmp_path, images=str(tmp_path / "small"))) == 1
+
+
+def test_an_image_of_another_split_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "test").mkdir()
+    Image.new("RGB", (20, 20)).save(tmp_path / "test" / "a.jpg")
+    (tmp_path / "labels.csv").write_text("file_name,labels\n/home/bob/train/a.jpg,x\n")
+    with pytest.raises(DataError, match="row 2: '/home/bob/train/a.jpg' leads out of the data folder"):
+        _read(tmp_path)
+
+
+def test_two_paths_that_end_alike_are_not_one_image(make_csv: Make) -> None:
+    path = make_csv("file_name,labels\n/x/a.jpg,x\n/y/a.jpg,y\nc.jpg,\n")
+    with pytest.raises(DataError, match="row 3: '/y/a.jpg' and '/x/a.jpg' both end like 'a.jpg'"):
+        _read(path, duplicates="merge")
+
+
+def test_spellings_of_one_path_are_one_image(make_csv: Make) -> None:
+    path = make_csv("file_name,labels,split\na.jpg,x,train\n.//a.jpg,x,val\nc.jpg,,val\n")
+    with pytest.raises(DataError, match="row 3: 'a.jpg' is in another split than in row 2"):
+        _read(path)
+
+
+def test_images_folder_does_not_open_the_way_out(make_csv: Make, tmp_path: Path) -> None:
+    Image.new("RGB", (20, 20)).save(tmp_path / "secret.jpg")
+    for name in ("../secret.jpg", str(tmp_path / "secret.jpg")):
+        path = make_csv(f"file_name,labels\n{name},x\nb.jpg,y\n")
+        with pytest.raises(DataError, match="row 2.*leads out of the data folder"):
+            _read(path, images=str(tmp_path / "data"))
+
+
+def test_what_spreadsheets_add_is_no_data(make_csv: Make) -> None:
+    assert len(_read(make_csv("sep=;\r\nfile_name;labels;;\r\na.jpg;x|y;;\r\nb.jpg;y;;\r\n"))) == 2
+    with pytest.raises(DataError, match="row 3: 1 cells where the header has 2; fill in the missing ones"):
+        _read(make_csv("file_name,labels\na.jpg,x\nb.jpg\n"))
+
+
+def test_minus_one_without_any_zero_is_absent(make_csv: Make) -> None:
+    table = _read(make_csv("image_id,Smiling,Young\na.jpg,1,-1\nb.jpg,-1,1\nc.jpg,-1,-1\n"))
+    assert table.matrix.tolist() == [[1, 0], [0, 1], [0, 0]]
+    assert any("-1 is taken for absent" in note for note in table.notes)
+    assert _read(make_csv("image_id,x\na.jpg,1\nb.jpg,-1\nc.jpg,0\n")).matrix.tolist() == [[1], [-1], [0]]
+
+
+def test_a_label_called_group_is_not_lost(make_csv: Make) -> None:
+    with pytest.raises(DataError, match="column 'group' would be the group of the images.*rename the column"):
+        _read(make_csv("file_name,cat,group\na.jpg,1,0\nb.jpg,0,1\nc.jpg,0,0\n"))
+    table = _read(make_csv("file_name,cat,Patient ID\na.jpg,1,p1\nb.jpg,0,p2\nc.jpg,0,p1\n"))
+    assert table.groups is not None
+    assert table.groups.tolist() == ["p1", "p2", "p1"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (("bird", "cat|dog", "bird;cat"), "row 4: 'bird;cat' separates labels by ';'"),
+        (("bird|cat;dog", "cat", "dog|bird"), "row 2: 'cat;dog' separates labels by ';'"),
+    ],
+)
+def test_delimiters_mixed_in_any_way(make_csv: Make, cells: tuple[str, ...], message: str) -> None:
+    rows = "".join(f"{name}.jpg,{cell}\n" for name, cell in zip("abc", cells, strict=True))
+    with pytest.raises(DataError, match=message):
+        _read(make_csv(f"file_name,labels\n{rows}"))
+
+
+def test_doubtful_labels_are_said(make_csv: Make) -> None:
+    table = _read(make_csv("file_name,labels\na.jpg,cat/dog\nb.jpg,cat|dog\nc.jpg,nan\n"))
+    assert any("label 'cat/dog' looks like several" in note for note in table.notes)
+    assert any("there is a label 'nan'" in note for note in table.notes)
+
+
+def test_an_archive_in_a_folder_of_its_own(tmp_path: Path, photos: Path) -> None:
+    (tmp_path / "unzipped").mkdir()
+    photos.rename(tmp_path / "unzipped" / "photos")
+    (tmp_path / "unzipped" / "__MACOSX").mkdir()
+    assert len(_read(tmp_path / "unzipped")) == 48
+
+
+@pytest.mark.parametrize(("name", "advice"), [("a.zip", "unpack it first"), ("a.xlsx", "save the sheet as CSV")])
+def test_files_that_need_something_first(tmp_path: Path, name: str, advice: str) -> None:
+    (tmp_path / name).write_bytes(b"PK")
+    for path in (tmp_path, tmp_path / name):
+        with pytest.raises(DataError, match=advice):
+            _read(path)

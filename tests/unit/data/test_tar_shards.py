@@ -227,3 +227,39 @@ def test_sizes_come_from_the_header_and_images_upright(tmp_path: Path) -> None:
     assert source.describe("s/a.jpg") == source.read("s/a.jpg").size == (20, 40)
     with pytest.raises(DecodeError, match="no 's/gone.jpg' in the shards"):
         source.read("s/gone.jpg")
+
+
+def test_sizes_that_no_file_can_have_are_refused(tmp_path: Path) -> None:
+    path = write_tar(tmp_path / "s.tar", [("a.jpg", b"x" * 10), ("b.jpg", b"y")])
+    good = path.read_bytes()
+    for size in (1 << 63, (1 << 88) - 1):
+        path.write_bytes(good[:1024] + _with_size(good[1024:1536], size) + good[1536:])
+        with pytest.raises(DataError, match=r"s\.tar is damaged at byte 1024, after member 'a\.jpg'"):
+            open_index(path)
+    path.write_bytes(good[:1024] + _with_size(good[1024:1536], (1 << 63) - 1) + good[1536:])
+    assert "cut off in member 'b.jpg'" in open_index(path).flaw
+
+
+def test_a_member_that_is_a_hole_of_terabytes_is_not_read(tmp_path: Path) -> None:
+    path = write_tar(tmp_path / "s.tar", [("a.jpg", b"x"), ("b.jpg", b"y")])
+    header = path.read_bytes()[1024:1536]
+    with open(path, "r+b") as file:
+        file.seek(1024)
+        file.write(_with_size(header, 8 << 40))
+        try:
+            file.truncate(1536 + (8 << 40) + 1024)  # takes no room on disk
+        except OSError:
+            pytest.skip("no files of 8 TB on this disk")
+    source = _source(path)
+    assert source.raw("s/a.jpg") == b"x"
+    with pytest.raises(DecodeError, match=r"8796\.1 GB are too much for an image"):
+        source.raw("s/b.jpg")
+
+
+def _with_size(header: bytes, size: int) -> bytes:
+    """A header that tells another size, in binary, and is otherwise right."""
+    data = bytearray(header)
+    data[124:136] = b"\x80" + size.to_bytes(11)
+    data[148:156] = b"        "
+    data[148:156] = b"%06o\0 " % sum(data)
+    return bytes(data)

@@ -52,6 +52,9 @@ def test_what_is_found_is_said(tmp_path: Path) -> None:
         "Not trainable as it is", "no image is in label 0", "look at label 1", "1 exact and 1 near copies", "97 %",
         "the same images", "3 of 64 bits differ", "The first 100 of 250 pairs", "The first 40 of 60 groups",
         "counted on 900 images", "damaged label 1", "Nearly one colour: 2", "and 3 more", "0.50 · 1.33 · 12.00",
+        "label 0 500 × 480 50 × 48", "label 1 640 × 427 427 × 640 turned", "The first 2 of 130 images",
+        "Of 30 only width and height are swapped", "Images that look alike, but have different labels",
+        "near 2 images differ in label 0 , label 1",
     ):  # fmt: skip
         assert words in said, words
 
@@ -102,7 +105,8 @@ def test_parts_without_findings_are_left_out(tmp_path: Path) -> None:
     values["suspicious"] = {"kinds": {}, "images": []}
     values["duplicates"] |= {"group_count": 0, "groups": []}
     values["leaks"] = {"count": 0, "images": {}, "pairs": []}
-    values["contradictions"] = {"count": 0, "groups": []}
+    values["contradictions"] = {"count": 0, "exact": 0, "near": 0, "groups": []}
+    values["wrong_sizes"] = {"count": 0, "turned": 0, "images": []}
     values["cooccurrence"] |= {"names": [], "counts": [], "pairs": [], "implied": [], "identical": [], "exclusive": []}
     values["image_sizes"] |= {"most_frequent": [], "formats": {}}
     values["support_by_split"], values["known_share"], values["unknown_share"] = {}, {}, 0.0
@@ -111,7 +115,16 @@ def test_parts_without_findings_are_left_out(tmp_path: Path) -> None:
     assert anchors == ["#summary", "#labels"]
     assert "Nothing to object to." in " ".join(parsed.words)
     identifiers = {a.get("id") for _, a in parsed.found}
-    assert not identifiers & {"names", "sizes", "leaks", "contradictions", "duplicates", "suspicious", "unreadable"}
+    assert not identifiers & {
+        "names",
+        "sizes",
+        "wrong-sizes",
+        "leaks",
+        "contradictions",
+        "duplicates",
+        "suspicious",
+        "unreadable",
+    }
 
 
 def test_every_link_has_its_section(tmp_path: Path) -> None:
@@ -119,7 +132,7 @@ def test_every_link_has_its_section(tmp_path: Path) -> None:
     identifiers = [a["id"] for _, a in parsed.found if "id" in a]
     assert len(identifiers) == len(set(identifiers))
     links = [str(a["href"])[1:] for tag, a in parsed.found if tag == "a"]
-    assert len(links) == 10
+    assert len(links) == 11
     assert set(links) <= set(identifiers)
 
 

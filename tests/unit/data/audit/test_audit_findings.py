@@ -52,7 +52,12 @@ def test_labels_on_one_side_only_are_said(photos: Path) -> None:
     table = read_table(DataConfig(path=str(photos)))
     has_red = table.matrix[:, table.labels.index("red")] == 1
     split = np.where(has_red, "val", "train")
-    assert any("no training image: red" in w for w in audit(replace(table, split=split), workers=1).warnings)
+    assert "1 label has no training image: red" in audit(replace(table, split=split), workers=1).warnings
+    without_val = np.where(has_red, "test", "train")
+    found = audit(replace(table, split=without_val), workers=1)
+    assert "1 label has no training image: red" in found.warnings
+    assert not any("validation image" in warning for warning in found.warnings)
+    assert not any("no training image" in warning for warning in audit(replace(table, split=None), workers=1).warnings)
 
 
 @pytest.fixture
@@ -121,12 +126,15 @@ def test_leaks_and_contradictions(planted: Table) -> None:
     exact, near = found.leaks["pairs"]
     assert (exact["images"], exact["splits"], exact["kind"]) == (["03.jpg", "same.jpg"], ["train", "val"], "exact")
     assert (near["images"], near["splits"], near["kind"]) == (["05.jpg", "small.jpg"], ["train", "val"], "near")
-    assert found.contradictions["count"] == 2
-    first, second = found.contradictions["groups"]
-    assert (first["size"], first["labels"]) == (3, ["animal", "cat", "dog"])
-    assert (second["images"], second["labels"]) == (["07.jpg", "other.jpg"], ["animal", "cat", "dog"])
+    assert [found.contradictions[which] for which in ("count", "exact", "near")] == [3, 2, 1]
+    first, second, third = found.contradictions["groups"]
+    assert (first["kind"], first["size"], first["labels"]) == ("exact", 3, ["animal", "cat", "dog"])
+    assert (second["kind"], second["images"]) == ("exact", ["07.jpg", "other.jpg"])
+    assert second["labels"] == ["animal", "cat", "dog"]
+    assert (third["kind"], third["images"]) == ("near", ["05.jpg", "small.jpg"])
+    assert (third["labels"], third["differing"]) == (["animal", "dog", "dogs"], 3)
     unknown = planted.matrix.copy()
-    unknown[list(planted.keys).index("other.jpg")] = -1  # nobody says anything about the copy: no contradiction
+    unknown[[list(planted.keys).index(key) for key in ("other.jpg", "small.jpg")]] = -1  # nobody says anything of them
     assert audit(replace(planted, matrix=unknown), workers=1).contradictions["count"] == 1
     assert audit(replace(planted, split=None), workers=1).leaks == {"count": 0, "pairs": [], "images": {}}
 
@@ -150,11 +158,11 @@ def test_warnings_say_it_and_none_of_them_stops_a_training(planted: Table) -> No
         "2 pairs of the same picture in different splits (2 of train, 2 of val)",
         "4 exact and 1 near copies of other images, in 4 groups",
         "1 pair of label names may be one label written twice: 'dog' and 'dogs'",
-        "2 pictures with different labels in different copies",
+        "3 groups of images that look alike, but have different labels (2 exact, 1 near): none1.png and 2 others differ in",
         "7 suspicious images: 3 of nearly one colour",
-        "2 images in the data folder but not in the label file: forgotten1.jpg, forgotten2.png",
+        "2 images in the data folder are in no label file: forgotten1.jpg, forgotten2.png",
         "1 image cannot be read and will be left out",
-        "1 label with no training image: dogs",
+        "1 label has no training image: dogs",
     ):
         assert words in said
     assert found.problems == []

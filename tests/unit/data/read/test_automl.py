@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from labelled_files import boxes_of, put_images, put_lines, table_at
 
+from manylabel.data.read.automl import FORMAT
 from manylabel.error import DataError
 
 
@@ -116,3 +118,28 @@ def test_errors_in_json_lines(folder: Path) -> None:
     ):
         with pytest.raises(DataError, match=message):
             table_at(put_lines(folder / "i.jsonl", good, bad))
+
+
+def test_a_list_of_files_without_sets_and_addresses_is_not_ours(folder: Path) -> None:
+    for text in ("photos/a.jpg,x|y\nphotos/c.jpg,y\n", "photos/a.jpg,x,y\nphotos/c.jpg,x\n"):
+        assert FORMAT.sniff(_put(folder, text) / "import.csv") == ""
+    assert FORMAT.sniff(_put(folder, "TRAIN,photos/a.jpg,x\nTEST,photos/c.jpg,x\n") / "import.csv")
+    assert FORMAT.sniff(_put(folder, "TRAIN,VALIDATION\n1,2\n") / "import.csv") == ""
+
+
+def test_several_labels_in_a_cell_are_no_label(folder: Path) -> None:
+    for cell in ("x|y", "x;y"):
+        with pytest.raises(DataError, match=rf"import\.csv, row 1: '{re.escape(cell)}' looks like several labels"):
+            table_at(_put(folder, f"TRAIN,gs://b/photos/a.jpg,{cell}\n"))
+
+
+def test_a_set_without_an_image(folder: Path) -> None:
+    with pytest.raises(DataError, match=r"import\.csv, row 2: '' where the image should be"):
+        table_at(_put(folder, "TRAIN,gs://b/photos/a.jpg,x\nTRAIN\n"))
+
+
+@pytest.mark.parametrize("labels", [["test"], "test", 5])
+def test_labels_of_an_item_that_are_no_object(folder: Path, labels: object) -> None:
+    row = {"imageGcsUri": "gs://b/a.jpg", "classificationAnnotations": [{"displayName": "x"}]}
+    with pytest.raises(DataError, match=r"i\.jsonl, line 1: field 'dataItemResourceLabels' must be an object"):
+        table_at(put_lines(folder / "i.jsonl", {**row, "dataItemResourceLabels": labels}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from manylabel.config import DataConfig
 from manylabel.data.mask import Polygons, RunLength
 from manylabel.data.read import find_format, open_data
 from manylabel.data.read.coco import FORMAT, read_coco
+from manylabel.data.read.coco_annotation import read_annotation
 from manylabel.data.table import Table
 from manylabel.error import DataError
 from manylabel.labels import ABSENT, PRESENT, UNKNOWN
@@ -255,13 +257,13 @@ def test_odd_but_real_annotations_are_kept_and_told(tmp_path: Path) -> None:
             r"labels\.json, annotation 2: no image has the id 99.*drop",
         ),
         (lambda d: d["annotations"][1].pop("image_id"), r"annotation 2: 'image_id' is missing"),
-        (lambda d: d["annotations"][1].update(category_id=8), r"annotation 2: category '8' is not in 'categories'"),
+        (lambda d: d["annotations"][1].update(category_id=8), r"annotation 2: category 8 is not in 'categories'"),
         (lambda d: d["annotations"][1].pop("category_id"), r"annotation 2: 'category_id' is missing"),
         (lambda d: d["annotations"].insert(0, "x"), r"annotation number 1: not an object"),
         (lambda d: d["images"][2].update(id=11), r"images, entry 3: another image has the id 11"),
         (lambda d: d["images"][2].pop("file_name"), r"image 13: neither 'file_name' nor 'coco_url'"),
         (lambda d: d["images"].append([]), r"images, entry 4: not an object"),
-        (lambda d: d["images"][0].update(neg_category_ids=[5]), r"image 11, neg_category_ids: category '5' is not in"),
+        (lambda d: d["images"][0].update(neg_category_ids=[5]), r"image 11, neg_category_ids: category 5 is not in"),
         (
             lambda d: d["images"][0].update(neg_category_ids=[3]),
             r"image 11: label 'cat' is given as present and as absent",
@@ -340,3 +342,13 @@ def test_detection_prefers_coco_over_a_folder_of_json(tmp_path: Path) -> None:
     assert (path, kind.name) == (tmp_path, "coco")
     assert "instances_train2017.json" in reason
     assert sum(1 for _ in open_data(DataConfig(path=str(tmp_path)))) == 3
+
+
+def test_a_box_of_a_thousand_lists_is_named_in_a_few_words() -> None:
+    deep: list[Any] = []
+    for _ in range(50_000):
+        deep = [deep]
+    for entry in ({"bbox": deep}, {"bbox": [1] * 100_000}, {"segmentation": "x" * 100_000}):
+        with pytest.raises(DataError, match=r"here: (bbox|segmentation) must be") as caught:
+            read_annotation(entry, 0, "here", Counter())
+        assert len(str(caught.value)) < 200

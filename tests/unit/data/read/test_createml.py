@@ -91,3 +91,14 @@ def test_cut_off(tmp_path: Path) -> None:
     path.write_text(path.read_text()[:-20])
     with pytest.raises(DataError, match=r"l\.json is cut off"):
         table_at(path)
+
+
+def test_an_image_of_another_split_is_not_taken(tmp_path: Path) -> None:
+    put_images(tmp_path, "train/a.jpg", "valid/b.jpg")
+    put_json(tmp_path / "train" / "_annotations.createml.json", [{"image": "b.jpg", "annotations": []}])
+    put_json(
+        tmp_path / "valid" / "_annotations.createml.json",
+        [{"image": "b.jpg", "annotations": [_box("x", 9, 9, 4, 4)]}],
+    )
+    with pytest.raises(DataError, match=r"train/_annotations.*'train/b\.jpg' is not there"):
+        table_at(tmp_path)

@@ -161,3 +161,10 @@ def test_other_errors(folder: Path) -> None:
     put_json(folder / "labels.json", {"classes": ["x"], "labels": {"a": 5}})
     with pytest.raises(DataError, match=r"labels\.json, 'a': label number 5, but 'classes' has 1"):
         table_at(folder)
+
+
+@pytest.mark.parametrize("tags", [5, "train", {"train": 1}])
+def test_tags_that_are_no_list(folder: Path, tags: object) -> None:
+    _samples(folder, {"filepath": "data/a.jpg", "tags": tags, "ground_truth": _classifications("x")})
+    with pytest.raises(DataError, match=r"samples\.json, sample 1 \(data/a\.jpg\): 'tags' must be a list"):
+        table_at(folder)

@@ -78,11 +78,15 @@ def test_splits_as_imagenet_has_them(tmp_path: Path, names: tuple[str, str, str]
 
 
 def test_images_outside_and_what_archives_and_tools_leave_behind(tmp_path: Path) -> None:
-    root = _photos(tmp_path / "d", "cover.jpg", "a/1.jpg", "b/2.jpg", ".cache/3.jpg", "__MACOSX/a/4.jpg")
+    root = _photos(
+        tmp_path / "d", "cover.jpg", "a/1.jpg", "b/2.jpg", ".cache/3.jpg", "__MACOSX/a/4.jpg", "@eaDir/5.jpg"
+    )
     (root / "a" / "readme.txt").write_text("hello")
     table = _read(root)
     assert table.keys.tolist() == ["a/1.jpg", "b/2.jpg"]
-    assert "2 images outside the folders of labels are left out" in table.notes
+    assert table.labels.names == ("a", "b")
+    assert "1 images outside the folders of labels are left out" in table.notes
+    assert not any("hold no image" in note for note in table.notes)
 
 
 def test_a_label_may_be_called_train(tmp_path: Path) -> None:
@@ -295,3 +299,35 @@ def test_links_that_lead_back_end_there(tmp_path: Path) -> None:
     os.symlink(root / "self", root / "self")
     table = _read(root)
     assert table.keys.tolist() == ["a/1.jpg", "b/2.jpg"]
+
+
+# --- folders that may have been meant as labels -------------------------------------------------------------------
+
+
+def test_folders_below_the_labels_are_named(tmp_path: Path) -> None:
+    root = _photos(tmp_path / "d", "animals/cat/1.jpg", "animals/dog/2.jpg", "plants/tree/3.jpg")
+    table = _read(root)
+    assert table.labels.names == ("animals", "plants")
+    assert "folders below the labels are not labels of their own: cat, dog, tree" in table.notes
+    _photos(root, *(f"plants/kind{i}/{i}.png" for i in range(4)))
+    assert any(note.endswith("cat, dog, kind0, kind1, kind2, …") for note in _read(root).notes)
+    split = _photos(tmp_path / "s", "train/a/x/1.jpg", "train/b/y/2.jpg", "val/a/3.jpg")
+    assert "folders below the labels are not labels of their own: x, y" in _read(split).notes
+
+
+def test_one_folder_below_a_label_is_not_worth_a_note(tmp_path: Path) -> None:
+    root = _photos(tmp_path / "d", "cat/images/1.jpg", "dog/images/2.jpg")
+    assert not any("below the labels" in note for note in _read(root).notes)
+
+
+def test_folders_without_an_image_are_named(tmp_path: Path) -> None:
+    root = _photos(tmp_path / "d", "a/1.jpg", "b/2.jpg")
+    for name in ("c", "d", ".git", "@eaDir", "__MACOSX"):
+        (root / name / "deeper").mkdir(parents=True)
+    table = _read(root)
+    assert table.labels.names == ("a", "b")
+    assert "2 folders hold no image: c, d" in table.notes
+    split = _photos(tmp_path / "s", "train/a/1.jpg", "train/b/2.jpg", "val/a/3.jpg")
+    (split / "val" / "b").mkdir()
+    (split / "docs").mkdir()
+    assert "1 folders hold no image: val/b" in _read(split).notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +135,24 @@ def test_other_folders_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text("{}")
     assert FORMAT.sniff(tmp_path) == ""
     assert FORMAT.sniff(tmp_path / "state.json") == ""
+
+
+def test_a_changed_file_that_a_cell_names_is_noticed(tmp_path: Path, samples: list[Sample]) -> None:
+    kind = {"bytes": datasets.Value("binary"), "path": datasets.Value("string")}  # of an Image it would save the bytes
+    features = datasets.Features({"image": kind, "labels": datasets.Value("string")})
+    cells = [{"bytes": None, "path": f"{name}.jpg"} for name, *_ in samples[:2]]
+    dataset = datasets.Dataset.from_dict({"image": cells, "labels": ["a", "b"]}, features=features)
+    path = _save(dataset, tmp_path / "d")
+    for name, image, _ in samples[:2]:
+        (path / f"{name}.jpg").write_bytes(image)
+    table = _read(path)
+    before = [table.source.stamp(str(key)) for key in table.keys]
+    file = path / f"{samples[0][0]}.jpg"
+    os.utime(file, ns=(1, 1))
+    again: Any = _read(path).source
+    assert again.raw(str(table.keys[0])) == samples[0][1]
+    assert again.stamp(str(table.keys[0])) != before[0]
+    assert again.stamp(str(table.keys[1])) == before[1]
+    file.unlink()
+    assert str(file) in before[0]
+    assert str(file) not in again.stamp(str(table.keys[0]))

@@ -47,8 +47,10 @@ def test_rows_inside_an_object(folder: Path, field: str) -> None:
 
 
 def test_a_mapping_of_lists_texts_and_objects(folder: Path) -> None:
-    value: dict[str, Any] = {"a.jpg": ["cat", "dog"], "b.jpg": "cat", "c.jpg": None}
+    value: dict[str, Any] = {"a.jpg": ["cat", "dog"], "b.jpg": "cat", "c.jpg": [], "d.jpg": None}
+    put_images(folder, "photos/d.jpg")
     table = table_at(put_json(folder / "l.json", value))
+    assert any("1 images have no field with labels" in note for note in table.notes)
     assert table.notes[0].startswith("read as JSON (images and their labels)")
     assert table.keys.tolist() == ["a.jpg", "b.jpg", "c.jpg"]
     assert table.matrix.tolist() == [[1, 1], [1, 0], [0, 0]]
@@ -169,7 +171,7 @@ def test_text_that_is_not_utf8(folder: Path) -> None:
 def test_nested_too_deep(folder: Path) -> None:
     deep = "[" * 50_000 + "]" * 50_000
     (folder / "l.json").write_text('{"a.jpg": ["x"], "b.jpg": ' + deep + "}")
-    with pytest.raises(DataError, match=r"l\.json, entry 'b\.jpg': nested too deep"):
+    with pytest.raises(DataError, match=r"l\.json is not valid JSON .nested more than 100 deep"):
         table_at(folder / "l.json")
-    (folder / "l.json").write_text('[{"file_name": "a.jpg", "labels": ["x"], "more": ' + deep + "}]")
+    (folder / "l.json").write_text('[{"file_name": "a.jpg", "labels": ["x"], "more": ' + "[" * 90 + "]" * 90 + "}]")
     assert table_at(folder / "l.json").matrix.tolist() == [[1]]

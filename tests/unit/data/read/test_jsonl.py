@@ -19,8 +19,10 @@ def test_lists_splits_groups_and_other_fields(folder: Path) -> None:
         folder / "labels.jsonl",
         {"file_name": "a.jpg", "labels": ["cat", "bus, red|old"], "split": "train", "group": 7, "caption": "hm"},
         {"file_name": "b.jpg", "labels": [], "split": "valid", "id": 3},
-        {"file_name": "c.jpg", "labels": None, "split": "test"},
+        {"file_name": "c.jpg", "labels": "", "split": "test"},
+        {"file_name": "d.jpg", "lables": ["cat"], "split": "test"},
     )
+    put_images(folder, "d.jpg")
     table = table_at(folder)
     assert table.labels.names == ("bus, red|old", "cat")
     assert table.matrix.tolist() == [[PRESENT, PRESENT], [ABSENT, ABSENT], [ABSENT, ABSENT]]
@@ -29,7 +31,8 @@ def test_lists_splits_groups_and_other_fields(folder: Path) -> None:
     assert table.groups is not None
     assert table.groups.tolist() == ["7", "", ""]
     assert any("JSON lines" in note for note in table.notes)
-    assert "fields that are not used: caption, id" in table.notes
+    assert "fields that are not used: caption, id, lables" in table.notes
+    assert any("1 images have no field with labels" in note for note in table.notes)
 
 
 def test_unknown_labels_beside_a_known_rest(folder: Path) -> None:

@@ -189,3 +189,39 @@ def test_cut_off_and_not_a_list(folder: Path) -> None:
         table_at(path)
     with pytest.raises(DataError, match=r"e\.json: an export of Label Studio is a list"):
         table_at(put_json(folder / "e.json", {"tasks": []}), format="label-studio")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'<?xml version="1.0" encoding="foo"?><View/>',
+        b'<?xml version="1.0" encoding="shift_jis"?><View><Choice value="\x83\x65"/></View>',
+        b"<View><Choice",
+        b"\xff\xfe\x00",
+        b"<View>" + b" " * (11 << 20) + b"</View>",
+    ],
+)
+def test_a_labelling_config_that_cannot_be_read(folder: Path, text: bytes) -> None:
+    (folder / "label_config.xml").write_bytes(text)
+    put_json(folder / "export.json", [_task("photo.jpg", _annotation(_choices("x")))])
+    with pytest.raises(
+        DataError, match=r"label_config\.xml is no labelling config; mend it or delete it: .*label_config"
+    ):
+        table_at(folder)
+
+
+def test_a_file_of_another_folder_is_not_taken_where_the_named_folder_exists(tmp_path: Path) -> None:
+    put_images(tmp_path, "dogs/0.jpg", "dogs/1.jpg", "cats/2.jpg")
+    tasks = [_task(f"http://h.test/{name}", _annotation(_choices("x"))) for name in ("cats/2.jpg", "cats/0.jpg")]
+    path = put_json(tmp_path / "export.json", tasks)
+    with pytest.raises(DataError, match=r"1 of 2 image files are missing.*\n.*'cats/0\.jpg' is not there"):
+        table_at(path)
+
+
+def test_files_found_in_another_place_are_counted_with_an_example(folder: Path) -> None:
+    names = ("s3://b/deep/c.jpg", "s3://b/deep/d.jpg", "s3://b/photo.jpg")
+    tasks = [_task(name, _annotation(_choices("x"))) for name in names]
+    table = table_at(put_json(folder / "export.json", tasks))
+    assert table.keys.tolist() == ["c.jpg", "d.jpg", "photo.jpg"]
+    said = [note for note in table.notes if "not quite those of the files" in note]
+    assert said == ["2 names of images are not quite those of the files: 'deep/c.jpg' is 'c.jpg'"]

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from shard_files import Sample, labels_of, make_samples, parquet_table, write_parquet_shards
 
@@ -11,7 +14,7 @@ from manylabel.config import DataConfig
 from manylabel.data.read import read_table
 from manylabel.data.read.parquet import FORMAT
 from manylabel.data.table import Table
-from manylabel.error import DataError
+from manylabel.error import DataError, DecodeError
 from manylabel.labels import UNKNOWN
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -202,3 +205,120 @@ def test_sniffing_never_raises(tmp_path: Path) -> None:
     assert FORMAT.sniff(tmp_path / "p-{0..3}.parquet") == "pattern of Parquet files"
     (tmp_path / "folder.parquet").mkdir()
     assert FORMAT.sniff(tmp_path / "folder.parquet") == ""
+
+
+def _write_named(path: Path, *names: str, more: dict[str, Any] | None = None) -> Path:
+    """Cells that name files instead of holding images."""
+    kind = parquet_table([]).schema.field("image").type
+    cells = pyarrow.array([{"bytes": None, "path": name} for name in names], kind)
+    return _write(
+        path, {"image": cells, "labels": [["a"] if i % 2 else ["b"] for i in range(len(names))]} | (more or {})
+    )
+
+
+def test_a_changed_file_that_a_cell_names_is_noticed(tmp_path: Path, samples: list[Sample]) -> None:
+    (tmp_path / "d").mkdir()
+    for name, image, _ in samples[:2]:
+        (tmp_path / "d" / f"{name}.jpg").write_bytes(image)
+    (tmp_path / "outside.jpg").write_bytes(samples[0][1])
+    names = [f"{name}.jpg" for name, *_ in samples[:2]]
+    path = _write_named(tmp_path / "d" / "x.parquet", *names, "gone.jpg", "../outside.jpg", "\0", "")
+
+    def stamps() -> list[str]:
+        source = _read(path).source
+        return [source.stamp(f"x/{row:07d}") for row in range(6)]
+
+    before = stamps()
+    assert len(set(before)) == 6
+    assert stamps() == before
+    (tmp_path / "d" / names[0]).write_bytes(samples[2][1])
+    os.utime(tmp_path / "outside.jpg", ns=(1, 1))
+    after = stamps()
+    assert [a != b for a, b in zip(before, after, strict=True)] == [True, False, False, False, False, False]
+    (tmp_path / "d" / "gone.jpg").write_bytes(b"x")
+    assert stamps()[2] != before[2]
+
+
+def test_stamps_do_not_read_the_images(tmp_path: Path, samples: list[Sample], monkeypatch: pytest.MonkeyPatch) -> None:
+    source = _read(write_parquet_shards(tmp_path / "p", samples, shards=1)).source
+    read = []
+    original = parquet.ParquetFile.read_row_group
+
+    def counting(self: Any, i: int, **more: Any) -> Any:
+        read.append((i, more["columns"]))
+        return original(self, i, **more)
+
+    monkeypatch.setattr(parquet.ParquetFile, "read_row_group", counting)
+    for row in range(6):
+        source.stamp(f"part-00000-of-00001/{row:07d}")
+    assert read == [(0, ["image.path"]), (1, ["image.path"])]
+    plain = _read(
+        _write(tmp_path / "b.parquet", {"image": [image for _, image, _ in samples], "labels": ["a", "b"] * 3})
+    )
+    plain.source.stamp("b/0000000")
+    assert len(read) == 2
+
+
+@pytest.mark.parametrize("struct", [False, True])
+def test_equal_images_take_memory_once(tmp_path: Path, samples: list[Sample], struct: bool) -> None:
+    """A few hundred bytes can stand for gigabytes, and the footer counts an image once that is in it many times."""
+    image = samples[0][1] + bytes(1 << 18)
+    once = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 400, pyarrow.int32()), pyarrow.array([image]))
+    cells = once.cast(pyarrow.binary())
+    if struct:
+        cells = pyarrow.StructArray.from_arrays([cells, pyarrow.array(["x" * 5000] * 400)], ["bytes", "path"])
+    path = tmp_path / "x.parquet"
+    columns = pyarrow.table({"image": cells, "labels": ["a", "b"] * 200})
+    parquet.write_table(columns, path, compression="zstd", dictionary_pagesize_limit=1 << 30)
+    assert path.stat().st_size < 20_000
+    source: Any = _read(path).source
+    before = pyarrow.total_allocated_bytes()
+    assert source.raw("x/0000399") == image
+    assert pyarrow.total_allocated_bytes() - before < 4 << 20  # 100 MB when each cell is kept
+    source.stamp("x/0000399")
+    assert pyarrow.total_allocated_bytes() - before < 4 << 20
+
+
+@pytest.mark.parametrize("kind", ["binary", "large_binary"])
+def test_images_of_any_encoding_are_what_they_were(tmp_path: Path, samples: list[Sample], kind: str) -> None:
+    images = [image for _, image, _ in samples] * 3
+    path = tmp_path / "x.parquet"
+    columns = pyarrow.table({"image": pyarrow.array(images, kind), "labels": ["a", "b"] * 9})
+    mixed = {"dictionary_pagesize_limit": 1500, "data_page_size": 1500, "write_batch_size": 1}
+    for facts in ({"use_dictionary": False}, mixed):
+        parquet.write_table(columns, path, row_group_size=7, **facts)
+        table = _read(path)
+        source: Any = table.source
+        assert [source.raw(str(key)) for key in table.keys] == images
+
+
+def test_a_damaged_footer_is_never_a_crash(tmp_path: Path, samples: list[Sample]) -> None:
+    path = write_parquet_shards(tmp_path / "p", samples, shards=1) / "part-00000-of-00001.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"bytes", b"b\xfftes"))  # a name that is no text
+    with pytest.raises(DataError, match=r"part-00000-of-00001\.parquet is cut off or no Parquet file"):
+        _read(path)
+    rng = np.random.default_rng(0)
+    start = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    refused = 0
+    for _ in range(300):
+        data = bytearray(whole)
+        for at in rng.integers(start, len(whole), 2):
+            data[at] = rng.integers(256)
+        path.write_bytes(data)
+        try:
+            source: Any = _read(path).source
+            for row in range(6):
+                with suppress(DecodeError):
+                    source.stamp(f"part-00000-of-00001/{row:07d}")
+                    source.raw(f"part-00000-of-00001/{row:07d}")
+        except DataError:
+            refused += 1
+    assert refused > 10
+
+
+def test_text_that_is_none_is_an_error_with_its_place(tmp_path: Path, samples: list[Sample]) -> None:
+    bad = pyarrow.array([b"a", b"\xff", b"b"]).view(pyarrow.string())
+    path = _write(tmp_path / "x.parquet", {"image": [image for _, image, _ in samples[:3]], "labels": bad})
+    with pytest.raises(DataError, match=r"x\.parquet, after row 0: a value cannot be read"):
+        _read(path)

@@ -278,7 +278,7 @@ def test_an_xml_file_of_many_megabytes_is_refused(tmp_path: Path) -> None:
     folder = put(tmp_path, a=xml(DOG), b=xml(CAT))
     with open(folder / "Annotations" / "b.xml", "ab") as file:
         file.truncate(20 << 20)
-    with pytest.raises(DataError, match=r"b\.xml has more than 16 MiB"):
+    with pytest.raises(DataError, match=r"b\.xml has more than 10 MiB"):
         table_at(folder)
 
 

@@ -38,7 +38,7 @@ def test_no_image_leaves_the_folder_or_replaces_another(tmp_path: Path) -> None:
     name = placer.place(str(outside))
     assert not name.startswith("/")
     assert (tmp_path / "to" / name).is_file()
-    with pytest.raises(DataError, match="is there already and is not"):
+    with pytest.raises(DataError, match="is there already and is another image"):
         ImagePlacer(FileSource(tmp_path / "from"), tmp_path / "to", "link").place("c.jpg")
 
 
