@@ -97,7 +97,7 @@ def split(
     manylabel train photos/ --set data.split_file=folds.csv --set data.fold=0
     """
     from manylabel import console
-    from manylabel.data.audit import inspect_table, near_duplicate_groups
+    from manylabel.data.audit import find_duplicates, inspect_table
     from manylabel.data.read.split_file import write_split_file
     from manylabel.data.split import joined_groups, part_names_and_shares, split_table
     from manylabel.printing import print_split
@@ -112,7 +112,12 @@ def split(
     alike = None
     if duplicates:
         with console.counting("looking for near-duplicates", len(table)) as advance:
-            alike = near_duplicate_groups(inspect_table(table, workers=config.workers, advance=advance))
+            found = find_duplicates(inspect_table(table, workers=config.workers, advance=advance))
+        alike = found.group
+        if found.not_compared:
+            console.warn(
+                f"{found.not_compared} images look so much alike that they were not all compared with each other"
+            )
     result = split_table(table, names, shares, seed, joined_groups(table.groups, alike))
     parts = dict(zip(table.keys.tolist(), result.parts.tolist(), strict=True))
     write_split_file(out, parts, "fold" if folds else "split")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manylabel.data.connected import connected
 from manylabel.data.stratify import stratified_folds
 from manylabel.data.stratify_groups import grouped_folds
 from manylabel.data.table import Table
@@ -35,20 +36,13 @@ def joined_groups(*labellings: np.ndarray | None) -> np.ndarray | None:
     given = [labelling for labelling in labellings if labelling is not None]
     if not given:
         return None
-    parent = np.arange(len(given[0]))
-
-    def root(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = parent[parent[i]]
-            i = int(parent[i])
-        return i
-
+    pairs = []
     for labelling in given:
         first: dict[object, int] = {}
         for i, name in enumerate(labelling.tolist()):
             if name not in ("", -1, None):
-                parent[root(i)] = root(first.setdefault(name, i))
-    return np.array([root(i) for i in range(len(parent))])
+                pairs.append((first.setdefault(name, i), i))
+    return connected(len(given[0]), np.array(pairs, np.int64).reshape(-1, 2))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from manylabel.data.audit.counts import CELLS
-from manylabel.data.audit.duplicates import Duplicates, connected, members
+from manylabel.data.audit.duplicates import Duplicates, members
+from manylabel.data.connected import connected
 from manylabel.data.table import Table
 from manylabel.labels import ABSENT, PRESENT, UNKNOWN
 

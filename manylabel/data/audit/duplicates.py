@@ -14,6 +14,7 @@ import numpy as np
 
 from manylabel.data.audit.inspection import Inspection
 from manylabel.data.audit.perceptual import likeness
+from manylabel.data.connected import connected
 
 BANDS, BAND_BITS = 4, 16
 DISTANCE = 2 * BANDS - 1  # if more than this many bits differ, two or more may differ in every band
@@ -48,14 +49,6 @@ def find_duplicates(inspection: Inspection) -> Duplicates:
     distance = np.bitwise_count(facts["look"][pairs[:, 0]] ^ facts["look"][pairs[:, 1]])
     group = connected(len(facts), np.concatenate([pairs, np.stack([exact, rows], axis=1)]))
     return Duplicates(exact, pairs, distance, group, left_out)
-
-
-def near_duplicate_groups(inspection: Inspection) -> np.ndarray:
-    """The group of each image, for keeping duplicates together: equal numbers, same picture. [n] int64
-
-    Unreadable images are in a group each.
-    """
-    return find_duplicates(inspection).group
 
 
 def near_pairs(hashes: np.ndarray) -> tuple[np.ndarray, int]:
@@ -120,20 +113,6 @@ def _same_content(inspection: Inspection) -> np.ndarray:
     _, first, inverse = np.unique(content, return_index=True, return_inverse=True)
     rows = np.arange(len(content))
     return np.where(inspection.readable, first[inverse.ravel()], rows)
-
-
-def connected(n: int, pairs: np.ndarray) -> np.ndarray:
-    """The smallest number that each of 0 … n-1 is connected with. [pairs, 2] → [n] int64"""
-    group = np.arange(n)
-    while True:
-        low = group[pairs].min(axis=1)
-        before = group.copy()
-        for end in (0, 1):
-            np.minimum.at(group, before[pairs[:, end]], low)
-        while (group[group] != group).any():
-            group = group[group]
-        if (group == before).all():
-            return group
 
 
 def members(groups: np.ndarray) -> dict[int, np.ndarray]:

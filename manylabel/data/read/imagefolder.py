@@ -39,7 +39,7 @@ def _parquet_rows(path: Path, name: str) -> Iterator[Row]:
             for row in batch.to_pylist():
                 number += 1
                 yield f"{name}, row {number}", row
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path} is damaged after row {number} ({str(error)[:120]}); write it again") from error
 
 

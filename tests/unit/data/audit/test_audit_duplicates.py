@@ -10,9 +10,10 @@ import pytest
 from audit_photos import photo, table_of, write
 from PIL import Image, ImageEnhance
 
-from manylabel.data.audit import duplicates, inspect_table, near_duplicate_groups
-from manylabel.data.audit.duplicates import DISTANCE, connected, find_duplicates, near_pairs
+from manylabel.data.audit import duplicates, inspect_table
+from manylabel.data.audit.duplicates import DISTANCE, find_duplicates, near_pairs
 from manylabel.data.audit.perceptual import likeness, look
+from manylabel.data.connected import connected
 from manylabel.data.decode import decode
 from manylabel.data.source import SceneSource
 from manylabel.data.table import Table
@@ -149,7 +150,7 @@ def test_groups_of_a_table(tmp_path: Path) -> None:
     files |= {f"grey{i}.png": Image.new("RGB", (80, 60), (100 + 30 * i,) * 3) for i in range(2)}
     table = table_of(write(tmp_path, files), {key: ["x"] for key in files})
     inspection = inspect_table(table, workers=1)
-    group = dict(zip(files, near_duplicate_groups(inspection).tolist(), strict=True))
+    group = dict(zip(files, find_duplicates(inspection).group.tolist(), strict=True))
     assert {name for name in files if group[name] == group["1.jpg"]} == {"1.jpg", *(f"one {how}.img" for how in WAYS)}
     assert group["two again.jpg"] == group["2.jpg"]
     assert len({group[f"{i}.jpg"] for i in range(8)} | {group["grey0.png"], group["grey1.png"]}) == 10
@@ -166,4 +167,4 @@ def test_drawn_images_have_no_bytes_but_pixels() -> None:
     table = Table("scenes", source, keys, LabelSpace(("a",)), np.ones((4, 1), np.int8))
     inspection = inspect_table(table, workers=1)
     assert inspection.facts["width"].tolist() == [96] * 4
-    assert near_duplicate_groups(inspection).tolist() == [0, 1, 2, 1]
+    assert find_duplicates(inspection).group.tolist() == [0, 1, 2, 1]
