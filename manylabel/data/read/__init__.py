@@ -78,8 +78,11 @@ def read_table(config: DataConfig) -> Table:
     """The table that config.path names: 'scenes', a label file, or a folder in a format we know."""
     if config.path == "scenes":
         return with_split_file(read_scenes(config), config)
-    records = open_data(config)
-    return with_split_file(assemble(records.reading, config, records.hierarchy), config)
+    try:
+        records = open_data(config)
+        return with_split_file(assemble(records.reading, config, records.hierarchy), config)
+    except OSError as error:  # a name in a label file that no file system takes, or a disk that went away
+        raise DataError(f"cannot read {error.filename or config.path}: {error.strerror or error}") from error
 
 
 def open_data(config: DataConfig) -> CheckedRecords:

@@ -51,7 +51,10 @@ _ROWS: dict[str, Callable[[Path, str], Iterator[Row]]] = {
 
 
 def _rows(part: SplitFile) -> Iterator[Row]:
-    return _ROWS[part.path.suffix.lower()](part.path, part.name)
+    suffix = part.path.suffix.lower()
+    if suffix not in _ROWS:
+        raise DataError(f"{part.path} is none of metadata{', metadata'.join(_ROWS)}; name the folder that holds one")
+    return _ROWS[suffix](part.path, part.name)
 
 
 def read_imagefolder(path: Path, config: DataConfig) -> Reading:

@@ -21,13 +21,10 @@ class _PlainLoader(yaml.SafeLoader):
 
 def parse_yaml(text: str, where: str) -> Any:
     """The value of a YAML text; errors say `where` it stands and in which row."""
-    loader = _PlainLoader(text)
     try:
-        return loader.get_single_data()
+        return _PlainLoader(text).get_single_data()
     except yaml.MarkedYAMLError as error:
         row = f", row {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise DataError(f"{where}{row}: no valid YAML ({error.problem}); mend it") from None
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         raise DataError(f"{where}: no valid YAML ({' '.join(str(error).split())[:100]}); mend it") from None
-    finally:
-        loader.dispose()

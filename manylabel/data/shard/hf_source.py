@@ -86,6 +86,7 @@ def hf_table(folder: Path) -> Any:
         try:
             tables.append(pyarrow.ipc.open_stream(pyarrow.memory_map(str(path))).read_all())
             tables[-1].validate()
+            tables[-1].schema.names  # noqa: B018 (decodes them)
         except (pyarrow.ArrowException, OSError, ValueError, ArithmeticError) as error:
             raise DataError(f"{path} is cut off or damaged; save the data set again with save_to_disk") from error
     if any(table.schema.names != tables[0].schema.names for table in tables):
