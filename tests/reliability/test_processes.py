@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shard_files import make_samples, write_parquet_shards
 
 from manylabel.atomic import sha256
 
@@ -61,9 +62,11 @@ def test_mt2_nine_images_on_two_processes(photos: Path, tmp_path: Path, tiny_set
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["files", "parquet"])
 def test_two_processes_train_and_resume_to_the_same_bits(
-    photos: Path, tmp_path: Path, tiny_settings: list[str]
+    photos: Path, tmp_path: Path, tiny_settings: list[str], kind: str
 ) -> None:
+    data = photos if kind == "files" else write_parquet_shards(tmp_path / "shards", make_samples(tmp_path / "p", 48))
     stop = tmp_path / "stop.py"
     stop.write_text(
         "import os\n"
@@ -80,9 +83,9 @@ def test_two_processes_train_and_resume_to_the_same_bits(
     settings = [*tiny_settings, "backbone.freeze=full", "train.epochs=2", "train.batch_size=4", "data.workers=0"]
     options = [part for setting in [*settings, "head.dropout=0.2"] for part in ("--set", setting)]
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    first = _launch(2, "-m", "manylabel", "train", str(photos), "--out", str(whole), *options)
+    first = _launch(2, "-m", "manylabel", "train", str(data), "--out", str(whole), *options)
     assert first.returncode == 0, first.stderr
-    interrupted = _launch(2, str(stop), "train", str(photos), "--out", str(cut), *options)
+    interrupted = _launch(2, str(stop), "train", str(data), "--out", str(cut), *options)
     assert interrupted.returncode != 0
     assert "everything is saved" in interrupted.stderr
     resumed = _launch(2, "-m", "manylabel", "train", "--resume", "--out", str(cut))

@@ -87,9 +87,11 @@ def test_row_groups_are_read_once_an_epoch(shards: Path, monkeypatch: pytest.Mon
     reads: list[int] = []
     read = parquet_source.ParquetSource._read
 
-    def counting(self: parquet_source.ParquetSource, shard: parquet_source.ParquetShard, group: int) -> object:
+    def counting(
+        self: parquet_source.ParquetSource, shard: parquet_source.ParquetShard, group: int, leaf: str
+    ) -> object:
         reads.append(group)
-        return read(self, shard, group)
+        return read(self, shard, group, leaf)
 
     monkeypatch.setattr(parquet_source.ParquetSource, "_read", counting)
     table = read_table(DataConfig(path=str(shards)))
