@@ -14,6 +14,8 @@ from manylabel.version import VERSION
 
 if TYPE_CHECKING:
     from manylabel.bundle import Bundle, load_bundle
+    from manylabel.data.read import load_data
+    from manylabel.data.table import Table
     from manylabel.error import ManylabelError
     from manylabel.predict import Prediction, Predictor
     from manylabel.run import RunResult, evaluate, train
@@ -23,6 +25,8 @@ __version__ = VERSION
 _HOME = {
     "Bundle": "bundle",
     "load_bundle": "bundle",
+    "load_data": "data.read",
+    "Table": "data.table",
     "ManylabelError": "error",
     "Prediction": "predict",
     "Predictor": "predict",
@@ -31,7 +35,18 @@ _HOME = {
     "train": "run",
 }
 
-__all__ = ["Bundle", "ManylabelError", "Prediction", "Predictor", "RunResult", "evaluate", "load_bundle", "train"]
+__all__ = [
+    "Bundle",
+    "ManylabelError",
+    "Prediction",
+    "Predictor",
+    "RunResult",
+    "Table",
+    "evaluate",
+    "load_bundle",
+    "load_data",
+    "train",
+]
 
 
 def __dir__() -> list[str]:

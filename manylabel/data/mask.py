@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,6 @@ MOST_PIXELS = 2**31  # the C code behind run-length masks counts in 32 bits
 NOBODY = -1  # the value of an object that has no pixels
 LONGEST_RUN = 7  # characters of one run in a compressed text: 5 bits each
 BONUS = 0.05  # overlap by which another value must be better before the order of the objects is given up
-
-
-class Mask(Protocol):
-    """Which pixels of an image belong to an object."""
-
-    def pixels(self, height: int, width: int) -> np.ndarray:
-        """[height, width] bool"""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

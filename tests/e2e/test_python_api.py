@@ -72,3 +72,11 @@ def test_sections_as_keywords(photos: Path, tmp_path: Path, tiny_settings: list[
     assert results["model"]["loss"] == "asl"
     assert results["mAP"] == pytest.approx(run.mAP, abs=1e-3)
     assert len(details["history"]) == 1
+
+
+def test_data_from_python(photos: Path) -> None:
+    table = ml.load_data(photos, validation_share=0.3)
+    assert len(table) == 48
+    assert table.labels.names == ("blue", "green", "red", "white")
+    with pytest.raises(ml.ManylabelError, match="did you mean.*missing"):
+        ml.load_data(photos, mising="drop")

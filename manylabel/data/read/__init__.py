@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from manylabel.config import DataConfig
+from manylabel.config import DataConfig, parse
 from manylabel.data.read import (
     automl,
     coco,
@@ -72,6 +73,11 @@ USUAL_NAMES = ("labels.csv", "labels.tsv", "labels.jsonl", "labels.json", "label
 UNREADABLE = dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV")
 UNREADABLE |= dict.fromkeys((".zip", ".gz", ".tgz", ".rar", ".7z"), "unpack it first")
 LABEL_FILES = {".csv", ".tsv", ".json", ".jsonl", ".parquet"}
+
+
+def load_data(path: str | Path, **options: Any) -> Table:
+    """The table at this path; options are those of the data section: load_data("photos/", missing="drop")."""
+    return read_table(parse(DataConfig, {"path": str(path), **options}, "data"))
 
 
 def read_table(config: DataConfig) -> Table:
