@@ -61,7 +61,9 @@ def test_label_error_equals_the_definition(case: tuple[np.ndarray, np.ndarray]) 
         literal_error(literal_bins(scores[:, i], targets[:, i], 15)) if 1 in targets[:, i] else math.nan
         for i in range(scores.shape[1])
     ]
-    np.testing.assert_allclose(label_calibration_error(scores, targets), expected, rtol=1e-6, atol=1e-8)  # of float32 scores
+    np.testing.assert_allclose(
+        label_calibration_error(scores, targets), expected, rtol=1e-6, atol=1e-8
+    )  # of float32 scores
 
 
 def test_honest_scores_have_a_small_error_and_overconfident_ones_a_large_one() -> None:
