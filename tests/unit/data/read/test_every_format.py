@@ -103,7 +103,7 @@ def write_imagefolder(folder: Path) -> None:
 
 
 def write_hf_datasets(folder: Path) -> None:
-    datasets = pytest.importorskip("datasets", reason="needs the extra: pip install 'manylabel[hf]'")
+    datasets = pytest.importorskip("datasets", reason="needs Hugging Face datasets to write its folders")
     features = datasets.Features(
         {"image": datasets.Image(), "labels": datasets.Sequence(datasets.ClassLabel(names=list(LABELS)))}
     )
