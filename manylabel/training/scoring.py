@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,7 +19,17 @@ from manylabel.data.dataset import Batch
 def make_accelerator(**options: Any) -> Accelerator:
     """An Accelerator with exactly these options: one made earlier in this process must not lend it its precision."""
     AcceleratorState._reset_state()
-    return Accelerator(**options)
+    accelerator = Accelerator(**options)
+    if accelerator.num_processes > 1:
+        atexit.unregister(_leave)
+        atexit.register(_leave)
+    return accelerator
+
+
+def _leave() -> None:
+    """Take leave of the other processes before the interpreter ends: threads that still run would abort it."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 @torch.inference_mode()

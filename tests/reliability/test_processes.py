@@ -16,16 +16,15 @@ from manylabel.atomic import sha256
 
 SCORE = """
 import sys, numpy as np, torch
-from accelerate import Accelerator
 from manylabel.config import DataConfig, make_config
 from manylabel.data.read import read_table
 from manylabel.data.sampler import EpochBatches
 from manylabel.model import Model
 from manylabel.training.feed import PixelFeed
-from manylabel.training.scoring import score
+from manylabel.training.scoring import make_accelerator, score
 torch.manual_seed(0)
 torch.set_num_threads(1)
-accelerator = Accelerator()
+accelerator = make_accelerator()
 table = read_table(DataConfig(path=sys.argv[1]))
 model = Model(make_config(settings=sys.argv[3:]), len(table.labels))
 order = EpochBatches(np.arange(9), 5, shuffle=False, rank=accelerator.process_index, world=accelerator.num_processes)
