@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from errno import ENOENT
 from pathlib import Path
@@ -31,12 +32,16 @@ class ImageSource(Protocol):
 #   blocks(keys) -> Blocks | None         where the order of reading matters; ask with manylabel.data.shard.blocks
 
 
-class EncodedSource:
+class EncodedSource(ABC):
     """Images that are bytes somewhere; a child says where with `raw`, and gives the `stamp`."""
 
+    @abstractmethod
     def raw(self, key: str) -> bytes:
         """The encoded bytes; DecodeError, which says where they should be, if there are none."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def stamp(self, key: str) -> str:
+        """Text that changes when the image does."""
 
     def read(self, key: str, at_least: int | None = None) -> Image.Image:
         return decode(self.raw(key), at_least=at_least)
