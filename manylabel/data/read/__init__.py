@@ -35,7 +35,7 @@ from manylabel.data.read.assemble import assemble
 from manylabel.data.read.check import CheckedRecords
 from manylabel.data.read.format import Format
 from manylabel.data.read.label_file import read_label_file
-from manylabel.data.read.split_file import with_split_file
+from manylabel.data.read.split_file import is_split_file, with_split_file
 from manylabel.data.read.text_file import json_events
 from manylabel.data.scenes import LABELS, label_matrix
 from manylabel.data.shard.locate import is_pattern
@@ -142,7 +142,7 @@ def find_format(config: DataConfig) -> tuple[Path, Format, str]:
 def _candidates(folder: Path) -> list[Path]:
     usual = [folder / name for name in USUAL_NAMES if (folder / name).is_file()]
     seen = [path for path in folder.iterdir() if path.suffix.lower() in LABEL_FILES and path.name[0] != "."]
-    return usual + [path for path in sorted(seen) if path.is_file() and path not in usual]
+    return usual + [p for p in sorted(seen) if p.is_file() and p not in usual and not is_split_file(p)]
 
 
 def _only_label_file(folder: Path) -> Path:

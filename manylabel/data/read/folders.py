@@ -16,6 +16,7 @@ from manylabel.data.read.distinct_names import distinct_names, shared_names
 from manylabel.data.read.folder_entry import is_folder
 from manylabel.data.read.format import Format
 from manylabel.data.read.same_content import same_content
+from manylabel.data.read.split_file import is_split_file
 from manylabel.data.read.synsets import INDEX, SYNSET, find_synset_file, read_synsets
 from manylabel.data.record import Reading, Record
 from manylabel.data.source import FileSource
@@ -238,7 +239,10 @@ class _Glance:
         files = [name for name, is_folder in seen if not is_folder]
         return cls(
             image=any(map(is_image_name, files)),
-            label_file=any(name.lower().endswith(LABEL_FILES) and name != INDEX for name in files),
+            label_file=any(
+                name.lower().endswith(LABEL_FILES) and name != INDEX and not is_split_file(folder / name)
+                for name in files
+            ),
             folders=sorted(name for name, is_folder in seen if is_folder and name[0] != "." and name not in NOT_OURS),
         )
 

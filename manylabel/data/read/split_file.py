@@ -26,6 +26,14 @@ def write_split_file(path: Path, parts: Mapping[str, str | int], column: str = "
         rows.writerows((safe_cell(key), part) for key, part in parts.items())
 
 
+def is_split_file(path: Path) -> bool:
+    """Whether this is a file of ours beside the data, and so not its labels."""
+    if path.suffix.lower() != ".csv" or not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.readline(100).removeprefix(b"\xef\xbb\xbf").strip() in (b"file_name,split", b"file_name,fold")
+
+
 def read_parts(path: Path, column: str = "split") -> dict[str, str]:
     """Image → part."""
     sheet = open_sheet(path)

@@ -54,3 +54,20 @@ def test_errors_name_the_file_and_the_image(photos: Path, tmp_path: Path) -> Non
         read_table(DataConfig(path=str(photos), fold=1))
     with pytest.raises(DataError, match="cannot read"):
         _read(photos, tmp_path / "none.csv")
+
+
+def test_a_split_file_beside_the_data_is_not_its_labels(photos: Path) -> None:
+    (photos / "labels.csv").rename(photos / "mine.csv")
+    keys = read_table(DataConfig(path=str(photos))).keys.tolist()
+    write_split_file(photos / "split.csv", dict.fromkeys(keys, "train"))
+    assert len(_read(photos, photos / "split.csv")) == 48  # type: ignore[arg-type]
+
+
+def test_a_split_file_beside_folders_of_labels(photos: Path, tmp_path: Path) -> None:
+    for i, image in enumerate(sorted((photos / "images").iterdir())):
+        (tmp_path / "data" / f"label{i % 2}").mkdir(parents=True, exist_ok=True)
+        image.rename(tmp_path / "data" / f"label{i % 2}" / image.name)
+    keys = read_table(DataConfig(path=str(tmp_path / "data"))).keys.tolist()
+    write_split_file(tmp_path / "data" / "folds.csv", {key: i % 2 for i, key in enumerate(keys)}, "fold")
+    table = _read(tmp_path / "data", tmp_path / "data" / "folds.csv", fold=1)
+    assert table.split.tolist().count("val") == 24  # type: ignore[attr-defined]
