@@ -65,6 +65,10 @@ class CheckedRecords:
                 continue
             parts = [self._labels(self._checked(part)) for part in together.get(record.key, [record])]
             yield parts[0] if len(parts) == 1 else _merged(parts)
+        if unlabelled == count > 0:
+            raise DataError(
+                f"{self.reading.path}: no image has labels, not even an empty list; there is nothing to learn"
+            )
         if unlabelled:
             self.notes.append(f"{unlabelled} images have no field with labels, not even an empty one, and are left out")
         self._finish(count, missing, gone, together, files)

@@ -35,6 +35,15 @@ def test_lists_splits_groups_and_other_fields(folder: Path) -> None:
     assert any("1 images have no field with labels" in note for note in table.notes)
 
 
+def test_rows_without_any_labels(folder: Path) -> None:
+    rows = [{"file_name": "a.jpg", "labels": None}, {"file_name": "b.jpg", "labels": None}]
+    path = put_lines(folder / "labels.jsonl", *rows)
+    (folder / "names.txt").write_text("cat\ndog\n")
+    for labels in (None, str(folder / "names.txt")):
+        with pytest.raises(DataError, match="nothing to learn"):
+            table_at(path, labels=labels)
+
+
 def test_unknown_labels_beside_a_known_rest(folder: Path) -> None:
     rows = [
         {"file_name": "a.jpg", "labels": ["x"], "unknown_labels": ["y"]},
