@@ -20,11 +20,13 @@ import numpy as np
 from manylabel.atomic import sha256, sweep, write_json, write_text
 from manylabel.config import Config, dump, load_yaml, parse
 from manylabel.error import BundleError, ManylabelError
+from manylabel.head import HEADS
 from manylabel.hierarchy import Hierarchy, LabelFacts
 from manylabel.labels import LabelSpace
 from manylabel.model import Model
 from manylabel.preprocess import Preprocess
-from manylabel.training.checkpoint import Checkpoint, load_tensors, save_tensors
+from manylabel.task import Task
+from manylabel.training.checkpoint import Checkpoint, load_tensors, save_tensors, without_prefix
 
 FORMAT = 1
 FILES = ("weights.safetensors", "labels.json", "preprocess.json", "config.yaml", "README.md")
@@ -42,6 +44,21 @@ class Bundle:
     preprocess: Preprocess
     fitted_on: str = ""  # fingerprint of the images the thresholds were fitted on
     hierarchy: Hierarchy | None = None  # what is known about the labels beside their names
+    text_source: str = ""  # where the text vectors of the labels come from, if the head has any
+
+    @property
+    def task(self) -> Task:
+        return Task.of(self.config)
+
+    @property
+    def vectors(self) -> np.ndarray | None:
+        """The labels' text vectors [N, d], if the head works with them."""
+        return self.model.head.vectors
+
+    @property
+    def unseen(self) -> np.ndarray | None:
+        """[N] bool: labels that training never told; None where it told them all."""
+        return self.model.head.unseen
 
 
 def find_bundle(path: Path) -> Path:
@@ -67,6 +84,7 @@ def save_bundle(folder: Path, bundle: Bundle, results: dict[str, Any]) -> Path:
         "format": FORMAT,
         "labels": [{"name": name, "threshold": value, **_facts(bundle.hierarchy, name)} for name, value in pairs],
         "thresholds_fitted_on": bundle.fitted_on,
+        "text_source": bundle.text_source,
     }
     write_json(folder / "labels.json", labels)
     write_json(folder / "preprocess.json", asdict(bundle.preprocess))
@@ -96,14 +114,16 @@ def load_bundle(path: Path | str) -> Bundle:
         hierarchy = _hierarchy(entries["labels"])
         facts = _json(folder / "preprocess.json")
         preprocess = parse(Preprocess, facts, "preprocess")
-        model = Model(config, len(labels), load_weights=False)
         state = load_tensors(folder / "weights.safetensors").tensors
+        stored = HEADS.get(config.head.name).knowledge_of(without_prefix("head", state), len(labels))
+        model = Model(config, len(labels), load_weights=False, knowledge=stored)
         model.load_state_dict(state)
         model.backbone.use(preprocess)
     except (KeyError, TypeError, ValueError, RuntimeError, ManylabelError) as error:
         raise BundleError(f"{folder} is not a bundle of this version of manylabel: {error}") from error
     fitted_on = str(entries.get("thresholds_fitted_on", ""))
-    return Bundle(model.eval(), config, labels, thresholds, preprocess, fitted_on, hierarchy)
+    text_source = str(entries.get("text_source", ""))
+    return Bundle(model.eval(), config, labels, thresholds, preprocess, fitted_on, hierarchy, text_source)
 
 
 def _facts(hierarchy: Hierarchy | None, name: str) -> dict[str, Any]:
@@ -144,11 +164,13 @@ def model_card(bundle: Bundle, results: dict[str, Any]) -> str:
     weakest = ", ".join(_strength(row) for row in scored[:5])
     strongest = ", ".join(_strength(row) for row in scored[::-1][:5])
     names = ", ".join(_inline(name) for name in bundle.labels.names[:200])
-    figures = "\n".join(f"| {name} | {_figure(results[name])} |" for name in ("mAP", "mAP_interpolated", "CF1", "OF1"))
+    kinds = ("top1", "top5", "mAP", "mAP_interpolated", "CF1", "OF1")
+    figures = "\n".join(f"| {name} | {_figure(results[name])} |" for name in kinds if name in results)
     notes = "\n".join(f"- {note}" for note in results["notes"]) or "- none"
+    kind = "single-label" if bundle.task.single else "multi-label"
     return f"""# {_inline(results["title"])}
 
-A multi-label image classifier: {len(bundle.labels)} labels, {config.backbone.name} backbone ({config.backbone.freeze}),
+A {kind} image classifier: {len(bundle.labels)} labels, {config.backbone.name} backbone ({config.backbone.freeze}),
 {config.head.name} head, {bundle.preprocess.size} px. Made with manylabel on {results["created"]}.
 
     manylabel predict . photo.jpg
@@ -165,12 +187,29 @@ Weakest labels (AP): {weakest}. Strongest: {strongest}.
 
 ## What to mind
 {notes}
-- It knows nothing but its labels, and images like those it was trained on. Scores are not certainties:
+{_words(bundle)}- It knows nothing but its labels, and images like those it was trained on. Scores are not certainties:
   the expected calibration error here is {_figure(results["calibration_error"])} percent.
 
 ## Labels
 {names}{" …" if len(bundle.labels) > 200 else ""}
 """
+
+
+def _words(bundle: Bundle) -> str:
+    if not bundle.text_source:
+        return ""
+    unseen = (
+        [name for name, hidden in zip(bundle.labels, bundle.unseen, strict=True) if hidden]
+        if bundle.unseen is not None
+        else []
+    )
+    told = f" Never told in training: {', '.join(map(_inline, unseen[:100]))}." if unseen else ""
+    new = (
+        " Other labels can be asked for: manylabel predict . photo.jpg --labels …"
+        if bundle.model.head.zero_shot
+        else ""
+    )
+    return f"- Labels are known by their text vectors: {_inline(bundle.text_source)}.{told}{new}\n"
 
 
 def _strength(row: dict[str, Any]) -> str:

@@ -27,7 +27,10 @@ from manylabel.metric import (
     mean_defined,
     per_label_of_decisions,
     precision_recall_curve,
+    top_k_accuracy,
 )
+from manylabel.task import Task
+from manylabel.zero_shot import zero_shot_figures
 
 SCHEMA = 1
 CURVE_POINTS = 100
@@ -35,6 +38,8 @@ MOST_COOCCURRING = 40
 MISTAKES = 24
 THUMBNAIL = 144
 FEW = 5  # positives below which a figure is mostly chance
+
+MULTI_LABEL = Task()
 
 DEFINITIONS = {
     "mAP": "mean over labels of average precision, not interpolated: the mean of the precision at each positive",
@@ -46,6 +51,8 @@ DEFINITIONS = {
     "f1_at": "over all decisions, when the K highest scores of every image are taken whatever they are",
     "calibration_error": "expected calibration error: mean gap between score and observed frequency, 15 bins",
     "label_calibration_error": "the same for each label on its own, averaged over labels",
+    "top1 top5": "share of images whose one label has the highest score, or one of the five highest",
+    "zero_shot": "ZSL judges unseen labels among themselves, GZSL all labels together; f1_at as above",
     "levels": "the same figures (F1 at thresholds) for the labels of one level of the hierarchy; level 0 has no parents",
     "contradictions": "share of predicted labels whose parent is not predicted for that image (each label at its threshold)",
 }
@@ -59,16 +66,23 @@ def judge(
     *,
     fitted_here: bool,
     hierarchy: Hierarchy | None = None,
+    task: Task = MULTI_LABEL,
+    unseen: np.ndarray | None = None,
+    vectors: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """All figures of scores [n, N] against labels [n, N], in percent; None where a figure is undefined.
 
     `fitted_here` says that the thresholds were fitted on these very images; precision and recall at thresholds are
     then cross-fitted (each half judged with thresholds of the other), so that they are not flattered.
+    `unseen` [N] are labels that training never told, with text `vectors` [N, d] for a baseline.
     """
     if not len(scores):
         raise DataError("there is no readable image to judge the model on")
     ap = average_precisions(scores, matrix)
-    decisions = cross_fitted_decisions(scores, matrix) if fitted_here else scores >= thresholds
+    cross_fitted = fitted_here and not task.single
+    decisions = cross_fitted_decisions(scores, matrix) if cross_fitted else task.decide(scores, thresholds)
+    if cross_fitted and unseen is not None:  # nobody may fit thresholds of labels that are unseen
+        decisions[:, unseen] = scores[:, unseen] >= thresholds[unseen]
     at_label = per_label_of_decisions(decisions, matrix)
     mean_ap, scored = mean_defined(ap["none"])
     rows = zip(
@@ -85,7 +99,9 @@ def judge(
         notes.append(
             f"{one_sided} labels are absent from no image here: an average precision of 100 says nothing of them"
         )
-    if fitted_here:
+    if task.single:
+        notes.append("each image gets the one label with its highest score; thresholds play no part")
+    if cross_fitted:
         notes.append(
             "the stored thresholds were fitted on these images; precision and recall at thresholds are cross-fitted "
             "(each half of the images is judged with thresholds from the other half)"
@@ -93,6 +109,7 @@ def judge(
     return {
         "mAP": _percent(mean_ap),
         "mAP_interpolated": _percent(mean_defined(ap["voc"])[0]),
+        **({f"top{k}": _percent(top_k_accuracy(scores, matrix, k)[0]) for k in (1, 5)} if task.single else {}),
         **_six(f1_scores(scores, matrix)),
         "top3": _six(f1_scores(scores, matrix, top_k=3)),
         "at_thresholds": _six(f1_of_decisions(decisions, matrix)),
@@ -101,6 +118,7 @@ def judge(
         "label_calibration_error": _percent(mean_defined(label_calibration_error(scores, matrix))[0]),
         "labels_scored": scored,
         "labels_total": len(labels),
+        **({} if unseen is None else {"zero_shot": zero_shot_figures(scores, matrix, unseen, vectors)}),
         **(_by_level(ap["none"], decisions, matrix, labels, hierarchy) if hierarchy is not None else {}),
         "definitions": DEFINITIONS,
         "notes": notes,
@@ -115,6 +133,7 @@ def judge(
                 "precision": _percent(precision),
                 "recall": _percent(recall),
                 "f1": _percent(f1),
+                **({} if unseen is None else {"unseen": bool(unseen[labels.index(name)])}),
             }
             for name, plain, voc, positives, checked, threshold, precision, recall, f1 in rows
         ],

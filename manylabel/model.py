@@ -8,18 +8,22 @@ from torch import Tensor, nn
 from manylabel.backbone import Backbone
 from manylabel.config import Config
 from manylabel.features import Features
-from manylabel.head import HEADS
+from manylabel.head import HEADS, NOTHING, Head, LabelKnowledge
 from manylabel.neck import NECKS
 
 
 class Model(nn.Module):
     """images [B, 3, H, W] → logits [B, N]; features that were computed before may come in place of the images."""
 
-    def __init__(self, config: Config, num_labels: int, load_weights: bool = True) -> None:
+    def __init__(
+        self, config: Config, num_labels: int, load_weights: bool = True, knowledge: LabelKnowledge = NOTHING
+    ) -> None:
         super().__init__()
         self.backbone = Backbone(config.backbone, load_weights)
         self.neck = NECKS.build(config.neck, channels=self.backbone.channels)
-        self.head = HEADS.build(config.head, channels=self.neck.channels, num_labels=num_labels)
+        self.head: Head = HEADS.build(
+            config.head, channels=self.neck.channels, num_labels=num_labels, knowledge=knowledge
+        )
         self.backbone.select({*self.neck.stages, *self.head.stages})
 
     @property
@@ -40,6 +44,10 @@ class Model(nn.Module):
     def forward(self, inputs: Tensor | Features) -> Tensor:
         features = inputs if isinstance(inputs, Features) else self.features(inputs)
         return self.head(self.neck(features))
+
+    def auxiliary_loss(self) -> Tensor | None:
+        """What the last training pass adds to the loss, where the head has such a cost."""
+        return self.head.auxiliary if self.training else None
 
     def parameter_counts(self) -> tuple[int, int]:
         """(all, trained)"""

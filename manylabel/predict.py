@@ -20,6 +20,7 @@ from manylabel.data.shard.packed import PackedImage, PackedImages, find_packed
 from manylabel.data.transform import evaluation_transform, needed_side
 from manylabel.data.walk import walk_images
 from manylabel.error import DataError, DecodeError
+from manylabel.new_labels import with_new_labels
 
 ImageLike = str | os.PathLike[str] | bytes | BinaryIO | Image.Image | np.ndarray | PackedImage
 
@@ -63,6 +64,7 @@ class Predictor:
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.batch_size = batch_size
         self.model = bundle.model.eval().to(self.device)
+        self.task = bundle.task
         self.transform = evaluation_transform(bundle.preprocess)
         self.at_least = needed_side(bundle.preprocess)
 
@@ -74,6 +76,13 @@ class Predictor:
     @property
     def labels(self) -> tuple[str, ...]:
         return self.bundle.labels.names
+
+    def for_labels(
+        self, labels: Sequence[str], *, vectors: np.ndarray | None = None, text_file: str | None = None
+    ) -> Predictor:
+        """The same model, asked about other labels; it must be a zero-shot one. See `with_new_labels`."""
+        bundle = with_new_labels(self.bundle, labels, vectors=vectors, text_file=text_file)
+        return Predictor(bundle, self.device, self.batch_size)
 
     def predict(self, images: ImageLike | Iterable[ImageLike]) -> list[Prediction]:
         """One prediction per image, in order. An unreadable image gives a prediction with an error, not an exception."""
@@ -118,14 +127,15 @@ class Predictor:
     @torch.inference_mode()
     def score_batch(self, images: Tensor) -> np.ndarray:
         """Probabilities [B, N] of transformed images uint8 [B, 3, S, S]."""
-        return torch.sigmoid(self.model(images.to(self.device)).float()).cpu().numpy()
+        return self.task.probabilities(self.model(images.to(self.device))).cpu().numpy()
 
     def _label(self, name: str, scores: np.ndarray) -> Prediction:
         thresholds = self.bundle.thresholds
+        above = self.task.decide(scores[None], thresholds)[0]
         return Prediction(
             name,
             tuple(
-                LabelScore(self.labels[i], float(scores[i]), float(thresholds[i]), bool(scores[i] >= thresholds[i]))
+                LabelScore(self.labels[i], float(scores[i]), float(thresholds[i]), bool(above[i]))
                 for i in np.argsort(-scores, kind="stable")
             ),
         )

@@ -27,6 +27,7 @@ def print_figures(results: dict[str, Any]) -> None:
     table.add_column("figure")
     table.add_column("percent", justify="right")
     rows = [
+        *((f"top-{k} accuracy", results[f"top{k}"]) for k in (1, 5) if f"top{k}" in results),
         ("mAP (not interpolated)", results["mAP"]),
         ("mAP (VOC-interpolated)", results["mAP_interpolated"]),
         *((f"{name} (at 0.5)", results[name]) for name in ("CP", "CR", "CF1", "OP", "OR", "OF1")),
@@ -35,12 +36,26 @@ def print_figures(results: dict[str, Any]) -> None:
         ("calibration error", results["calibration_error"]),
     ]
     rows += [(f"mAP of level {row['level']} ({row['labels']} labels)", row["mAP"]) for row in results.get("levels", ())]
+    rows += _zero_shot_rows(results.get("zero_shot"))
     for name, value in rows:
         table.add_row(name, "–" if value is None else f"{value:.2f}")
     out = Console(highlight=False)
     out.print(table)
     for note in [f"{results['labels_scored']} of {results['labels_total']} labels scored", *results["notes"]]:
         out.print(f"  · {note}", markup=False, soft_wrap=True)
+
+
+def _zero_shot_rows(figures: dict[str, Any] | None) -> list[tuple[str, float | None]]:
+    if figures is None:
+        return []
+    unseen, every = figures["unseen_labels"], figures["unseen_labels"] + figures["seen_labels"]
+    rows = []
+    for kind, what in (("zsl", f"ZSL, {unseen} unseen labels"), ("gzsl", f"GZSL, all {every} labels")):
+        rows.append((f"mAP ({what})", figures[kind]["mAP"]))
+        rows += [(f"F1@{k} ({what})", value) for k, value in figures[kind]["f1_at"].items()]
+    rows.append(("mAP of the seen labels", figures["seen"]["mAP"]))
+    names = {"prevalence": "guessing", "nearest_seen_label": "the score of the seen label nearest in meaning"}
+    return rows + [(f"unseen mAP by {names[name]}", value) for name, value in figures["baselines"].items()]
 
 
 def print_split(result: Any) -> None:

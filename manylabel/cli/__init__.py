@@ -63,7 +63,10 @@ def train(
     recipe: Annotated[
         str | None, typer.Option(help="a recipe by name (see 'manylabel recipes'), or a YAML file")
     ] = None,
-    head: Annotated[str | None, typer.Option(help="see 'manylabel heads'")] = None,
+    head: Annotated[
+        str | None, typer.Option(help="see 'manylabel heads'; without --recipe, settings that suit it are used")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="multi_label (any number of labels) or single_label (one)")] = None,
     backbone: Annotated[str | None, typer.Option(help="see 'manylabel backbones'")] = None,
     frozen: Annotated[bool, typer.Option("--frozen", help="train the head only")] = False,
     partial: Annotated[bool, typer.Option("--partial", help="train the head and the backbone's last layers")] = False,
@@ -80,6 +83,8 @@ def train(
     \b
     manylabel train photos/ --out runs/mine
     manylabel train photos/labels.csv --backbone efficientnet_lite2 --full --epochs 20 --out runs/full
+    manylabel train photos/ --head ml_decoder --out runs/attention
+    manylabel train animals/ --task single_label --out runs/one
     manylabel train scenes --set loss.name=asl --set train.ema=0.999 --out runs/try
     manylabel train --resume --out runs/mine
     """
@@ -95,6 +100,8 @@ def train(
     sections: dict[str, Any] = {}
     if head:
         sections["head"] = {"name": head}
+    if task:
+        sections["task"] = task
     if backbone:
         sections["backbone"] = {"name": backbone}
     if chosen:
@@ -158,6 +165,14 @@ def predict(
     images: Annotated[list[Path], typer.Argument(help="image files, folders of images, tar and Parquet shards")],
     as_json: Annotated[bool, typer.Option("--json", help="all labels as JSON on standard output")] = False,
     top: Annotated[int | None, typer.Option(help="at most so many labels per image", min=1)] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="other labels than the trained ones, with commas, or a file of them (zero-shot models)"),
+    ] = None,
+    vectors: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="with --labels: the word vectors, if they are not where they were"),
+    ] = None,
     csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="write labels and scores here")] = None,
     label_studio: Annotated[
         Path | None,
@@ -172,6 +187,7 @@ def predict(
     manylabel predict runs/mine holiday.jpg photos/
     manylabel predict runs/mine holiday.jpg --json --top 5
     manylabel predict runs/mine shards/*.tar --csv tags.csv
+    manylabel predict runs/words holiday.jpg --labels "cat, tractor, birthday cake"
     manylabel predict runs/mine photos/ --label-studio tasks.json
     """
     from contextlib import ExitStack
@@ -181,11 +197,16 @@ def predict(
     from manylabel.predict import Predictor, find_images
     from manylabel.prediction_file import CSV_HEADER, TASKS, csv_file, label_studio_file
     from manylabel.printing import prediction_line
+    from manylabel.zero_shot import label_names
 
     check_output(csv, CSV_HEADER)
     check_output(label_studio, TASKS)
     found = find_images(images)
     predictor = Predictor.load(bundle)
+    if labels is not None:
+        predictor = predictor.for_labels(label_names(labels, "--labels"), text_file=vectors)
+    elif vectors is not None:
+        raise ManylabelError("--vectors goes with --labels")
     asked = ((csv, csv_file), (label_studio, label_studio_file))
     read = 0
     with ExitStack() as files:
@@ -238,6 +259,15 @@ def losses() -> None:
     from manylabel.printing import print_registry
 
     print_registry(LOSSES)
+
+
+@app.command()
+def texts() -> None:
+    """List where text vectors of labels can come from, with their options."""
+    from manylabel.printing import print_registry
+    from manylabel.text import EMBEDDERS
+
+    print_registry(EMBEDDERS)
 
 
 @app.command()

@@ -1,6 +1,8 @@
 """Heads: features to logits."""
 
-from manylabel.head.base import HEADS, Head
+from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
 from manylabel.head.linear import Linear
+from manylabel.head.ml_decoder import MLDecoder
+from manylabel.head.query2label import Query2Label
 
-__all__ = ["HEADS", "Head", "Linear"]
+__all__ = ["HEADS", "NOTHING", "Head", "LabelKnowledge", "Linear", "MLDecoder", "Query2Label"]

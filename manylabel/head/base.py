@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 
+from manylabel.error import ConfigError
 from manylabel.features import FINAL, Features
 from manylabel.registry import Registry
 
 HEADS = Registry("head")
+
+
+@dataclass(frozen=True)
+class LabelKnowledge:
+    """What a head may know of its labels beside their number; most heads ask for nothing of it."""
+
+    vectors: np.ndarray | None = None  # [N, d_w] text vectors
+    together: np.ndarray | None = None  # [N, N] training images that have both labels
+    unseen: np.ndarray | None = None  # [N] bool: labels that training never tells
+    restored: bool = False  # stored weights follow: what is not known here comes with them
+
+
+NOTHING = LabelKnowledge()
 
 
 class Head(nn.Module):
@@ -19,11 +35,39 @@ class Head(nn.Module):
     Options: type
     stages: tuple[str, ...] = (FINAL,)  # which stages of the backbone it looks at
     pooled: bool = False  # True when it only needs the spatial mean of them, so that a feature cache can be small
+    can_be_zero_shot: bool = False  # True when some of its settings make it so:
+    zero_shot: bool = False  # True when it can be given other labels than those it was trained with
+    recipe: str | None = None  # the recipe that suits it when somebody asks for the head and nothing else
+    auxiliary: Tensor | None = None  # a cost of the last training pass that is added to the loss
 
-    def __init__(self, options: Any, *, channels: Mapping[str, int], num_labels: int) -> None:
+    def __init__(
+        self, options: Any, *, channels: Mapping[str, int], num_labels: int, knowledge: LabelKnowledge = NOTHING
+    ) -> None:
         super().__init__()
         self.options = options
         self.num_labels = num_labels
 
+    @property
+    def vectors(self) -> np.ndarray | None:
+        """Text vectors of the labels [N, d_w], where it works with them."""
+        return None
+
+    @property
+    def unseen(self) -> np.ndarray | None:
+        """[N] bool: labels that training never told; None where it told them all."""
+        return None
+
+    @classmethod
+    def knowledge_of(cls, state: Mapping[str, Tensor], num_labels: int) -> LabelKnowledge:
+        """What must be known to build the head that these stored weights fit into."""
+        return LabelKnowledge(restored=True)
+
     def forward(self, features: Features) -> Tensor:
         raise TypeError(f"{type(self).__name__} defines no forward pass")
+
+    def relabel(self, vectors: np.ndarray) -> None:
+        """From now on give the logits of these labels, by their text vectors [n, d_w]."""
+        raise ConfigError(
+            "this model knows its own labels only; labels that were never trained need a zero-shot head "
+            "(manylabel train … --recipe ml-decoder-zero-shot)"
+        )

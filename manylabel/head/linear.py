@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from manylabel.config import option
 from manylabel.features import FINAL, Features
-from manylabel.head.base import HEADS, Head
+from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
 from manylabel.require import require
 
 
@@ -26,8 +26,10 @@ class Linear(Head):
         def __post_init__(self) -> None:
             require(0 <= self.dropout < 1, "head.dropout", self.dropout, "at least 0 and below 1")
 
-    def __init__(self, options: Options, *, channels: Mapping[str, int], num_labels: int) -> None:
-        super().__init__(options, channels=channels, num_labels=num_labels)
+    def __init__(
+        self, options: Options, *, channels: Mapping[str, int], num_labels: int, knowledge: LabelKnowledge = NOTHING
+    ) -> None:
+        super().__init__(options, channels=channels, num_labels=num_labels, knowledge=knowledge)
         self.dropout = nn.Dropout(options.dropout)
         self.classifier = nn.Linear(channels[FINAL], num_labels)
         nn.init.normal_(self.classifier.weight, std=0.01)

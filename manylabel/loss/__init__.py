@@ -5,5 +5,17 @@ from manylabel.loss.base import LOSSES, Loss, LossOptions
 from manylabel.loss.bce import BCELoss
 from manylabel.loss.focal import FocalLoss
 from manylabel.loss.soft_margin import SoftMarginLoss
+from manylabel.loss.softmax import CrossEntropyLoss, SingleLabelASL, SoftmaxLoss
 
-__all__ = ["LOSSES", "AsymmetricLoss", "BCELoss", "FocalLoss", "Loss", "LossOptions", "SoftMarginLoss"]
+__all__ = [
+    "LOSSES",
+    "AsymmetricLoss",
+    "BCELoss",
+    "CrossEntropyLoss",
+    "FocalLoss",
+    "Loss",
+    "LossOptions",
+    "SingleLabelASL",
+    "SoftMarginLoss",
+    "SoftmaxLoss",
+]

@@ -55,6 +55,7 @@ class Loss(nn.Module, ABC):
     """
 
     Options: type[LossOptions] = LossOptions
+    activation = "sigmoid"  # what turns the logits it trains into scores
     positive_weights: Tensor | None  # [N]
     frequent: Tensor | None  # [N] bool
 

@@ -10,6 +10,7 @@ from manylabel.metric.average_precision import (
 from manylabel.metric.calibration import Calibration, calibration, label_calibration_error
 from manylabel.metric.f1 import F1, PerLabel, f1_at_k, f1_of_decisions, f1_scores, per_label, per_label_of_decisions
 from manylabel.metric.threshold import cross_fitted_decisions, fit_thresholds
+from manylabel.metric.top_k import top_k_accuracy
 
 __all__ = [
     "F1",
@@ -29,4 +30,5 @@ __all__ = [
     "per_label",
     "per_label_of_decisions",
     "precision_recall_curve",
+    "top_k_accuracy",
 ]

@@ -1,4 +1,4 @@
-"""The paths in the data section of a run: absolute in its own folder, bare names in what leaves it."""
+"""The paths in the settings of a run: absolute in its own folder, bare names in what leaves it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 
-from manylabel.config import DataConfig
+from manylabel.config import DataConfig, Part
 
 
 def absolute(data: DataConfig) -> DataConfig:
@@ -17,6 +17,19 @@ def absolute(data: DataConfig) -> DataConfig:
 def anonymous(data: DataConfig) -> DataConfig:
     """With names only, for a bundle says nothing about the machine it was made on."""
     return _each_path(data, os.path.basename)
+
+
+def absolute_text(text: Part) -> Part:
+    return _each_text_path(text, os.path.abspath)
+
+
+def anonymous_text(text: Part) -> Part:
+    return _each_text_path(text, os.path.basename)
+
+
+def _each_text_path(text: Part, change: Callable[[str], str]) -> Part:
+    paths = {key: change(text.options[key]) for key in ("path", "labels") if text.options.get(key)}
+    return Part(text.name, {**text.options, **paths})
 
 
 def _each_path(data: DataConfig, change: Callable[[str], str]) -> DataConfig:

@@ -11,7 +11,7 @@ import numpy as np
 
 from manylabel import console
 from manylabel.allocator import keep_memory
-from manylabel.bundle import find_bundle, load_bundle
+from manylabel.bundle import Bundle, find_bundle, load_bundle
 from manylabel.config import Config, DataConfig, load_yaml, make_config, parse, plain
 from manylabel.data.bad_images import BadImages
 from manylabel.data.read import read_table
@@ -61,7 +61,7 @@ def evaluate(
     if chosen is not None:
         table = table.subset(table.rows(chosen))
     read_notes = table.notes
-    table = table.with_labels(bundle.labels, bundle.hierarchy)
+    table = bundle.task.fit(table.with_labels(bundle.labels, bundle.hierarchy))
     for note in table.notes:
         console.say(f"{table.name}: {note}")
     accelerator = make_accelerator()
@@ -76,13 +76,12 @@ def evaluate(
     feed = PixelFeed(table, order, bundle.preprocess, workers=config.data.workers)
     bad = BadImages(len(table), config.data.max_bad_share)
     with console.counting("judging", len(table)) as advance:
-        rows, scores, unreadable = score(bundle.model.to(accelerator.device), feed.batches(), accelerator, advance)
+        model = bundle.model.to(accelerator.device)
+        rows, scores, unreadable = score(model, feed.batches(), accelerator, bundle.task, advance)
     bad.add(unreadable)
     judged = table.subset(rows)
     here = bool(bundle.fitted_on) and fingerprint(judged.keys) == bundle.fitted_on
-    figures = judge(
-        scores, judged.matrix, judged.labels, bundle.thresholds, fitted_here=here, hierarchy=bundle.hierarchy
-    )
+    figures = judge_table(bundle, judged, scores, fitted_here=here)
     figures["notes"] += table.notes[len(read_notes) :]
     if same and chosen == "train":
         figures["notes"].append("the model was trained on these images: the figures say nothing about others")
@@ -95,6 +94,20 @@ def evaluate(
     return results, details_of(judged, scores, history)
 
 
+def judge_table(bundle: Bundle, judged: Table, scores: np.ndarray, *, fitted_here: bool) -> dict[str, Any]:
+    return judge(
+        scores,
+        judged.matrix,
+        judged.labels,
+        bundle.thresholds,
+        fitted_here=fitted_here,
+        hierarchy=bundle.hierarchy,
+        task=bundle.task,
+        unseen=bundle.unseen,
+        vectors=bundle.vectors,
+    )
+
+
 def _training_data(home: Path) -> DataConfig | None:
     """The data section of the run in this folder, where there is one."""
     stored = home / "config.yaml"
@@ -105,6 +118,7 @@ def model_facts(model: Model, config: Config) -> dict[str, Any]:
     everything, trained = model.parameter_counts()
     return {
         "backbone": config.backbone.name,
+        "task": config.task,
         "neck": config.neck.name,
         "head": config.head.name,
         "loss": config.loss.name,

@@ -24,33 +24,30 @@ from manylabel.bundle import Bundle, save_bundle
 from manylabel.config import Config, dump, make_config
 from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
 from manylabel.data.bad_images import BadImages
-from manylabel.data.read import read_table
-from manylabel.data.sampler import EpochBatches
-from manylabel.data.shard.blocks import blocks_of
-from manylabel.data.split import joined_groups, train_val_split
 from manylabel.data.table import Table
-from manylabel.data.transform import varies
-from manylabel.error import ConfigError, DataError
-from manylabel.evaluation import describe, judge
+from manylabel.error import ConfigError
+from manylabel.evaluation import describe
 from manylabel.head import HEADS
-from manylabel.labels import ABSENT, known, support
+from manylabel.labels import UNKNOWN, known, support
 from manylabel.loss import LOSSES
 from manylabel.metric import fit_thresholds
 from manylabel.model import Model
 from manylabel.neck import NECKS
-from manylabel.run.data_paths import absolute, anonymous
+from manylabel.run.data_paths import absolute, absolute_text, anonymous, anonymous_text
+from manylabel.run.feeds import check_cache, make_feeds
 from manylabel.run.folder import (
     check_folder,
     clear_folder,
     fingerprint,
-    read_split,
     reopen_folder,
     write_outputs,
     write_split,
 )
-from manylabel.run.judging import CHOSEN_HERE, details_of, model_facts
-from manylabel.training.feature_cache import Announcement, FeatureCache, cached_features
-from manylabel.training.feed import FeatureFeed, Feed, PixelFeed
+from manylabel.run.judging import CHOSEN_HERE, details_of, judge_table, model_facts
+from manylabel.run.label_knowledge import label_knowledge
+from manylabel.run.training_table import training_table
+from manylabel.task import Task
+from manylabel.text import EMBEDDERS
 from manylabel.training.loop import Progress, Trainer
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 from manylabel.training.scoring import make_accelerator
@@ -99,10 +96,22 @@ def train(
     if resume:
         config = reopen_folder(folder, recipe, settings, given)
     else:
-        config = resolve(make_config(recipe, settings, **given))
+        config = resolve(make_config(recipe or suited_recipe(settings, given), settings, **given))
         check_folder(folder, config, overwrite)
     with StopRequest() as stop:
         return _Run(folder, config, stop).go(resume)
+
+
+def suited_recipe(settings: list[str], given: Mapping[str, Any]) -> str | None:
+    """The recipe that suits a head when somebody names the head and no recipe; for frozen backbones with a cache."""
+    asked = make_config(None, settings, **given)
+    named = "head" in given or any(setting.startswith("head") for setting in settings)
+    if not named or asked.head.name not in HEADS or asked.backbone.freeze != "frozen" or asked.train.cache == "off":
+        return None
+    recipe: str | None = HEADS.get(asked.head.name).recipe
+    if recipe:
+        console.say(f"settings that suit {asked.head.name}: recipe {recipe} (choose another with --recipe)")
+    return recipe
 
 
 def resolve(config: Config) -> Config:
@@ -112,19 +121,14 @@ def resolve(config: Config) -> Config:
         data=absolute(config.data),
         neck=NECKS.resolve(config.neck),
         head=HEADS.resolve(config.head),
+        text=absolute_text(EMBEDDERS.resolve(config.text)),
         loss=LOSSES.resolve(config.loss),
         optimiser=OPTIMISERS.resolve(config.optimiser),
         schedule=SCHEDULES.resolve(config.schedule),
     )
-    if config.train.cache == "on" and not _cacheable(config):
-        raise ConfigError(
-            "train.cache=on needs a frozen backbone and no augmentation (features are computed only once)"
-        )
+    check_cache(config)
+    Task.of(config)
     return config
-
-
-def _cacheable(config: Config) -> bool:
-    return config.backbone.freeze == "frozen" and not varies(config.augment)
 
 
 class _Run:
@@ -134,16 +138,18 @@ class _Run:
         self.folder = folder
         self.config = config
         self.stop = stop
-        self.new_split: dict[str, str] = {}
+        self.task = Task.of(config)
 
     def go(self, resume: bool) -> RunResult:
         config = self.config
         self.accelerator = self._accelerator()
         console.QUIET = console.QUIET or not self.accelerator.is_main_process
         self.accelerator.wait_for_everyone()  # every process has looked at the folder before one writes to it
-        table = self._table(resume)
+        prepared = training_table(config, self.task, self.folder, resume)
+        table = prepared.table
+        self.knowledge = label_knowledge(config, table, prepared.unseen)
         set_seed(config.train.seed)
-        model = Model(config, len(table.labels))
+        model = Model(config, len(table.labels), knowledge=self.knowledge)
         everything, trained = model.parameter_counts()
         if config.backbone.weights == "none" and config.backbone.freeze == "frozen":
             console.warn("the backbone is frozen with random weights: only its shape helps")
@@ -154,14 +160,14 @@ class _Run:
         if self.accelerator.is_main_process:
             if not resume:
                 clear_folder(self.folder)
-            self._write_facts(table)
+            self._write_facts(table, prepared.new_split)
         train_rows, val_rows = table.rows("train"), table.rows("val")
         listed = self.folder / BAD_IMAGES if self.accelerator.is_main_process else None
         bad = BadImages(len(train_rows) + len(val_rows), config.data.max_bad_share, listed)
         if resume:
             bad.recall()
         model.to(self.accelerator.device)
-        train_feed, val_feed = self._feeds(model, table, train_rows, val_rows, bad)
+        train_feed, val_feed = make_feeds(config, model, table, self.accelerator, bad, self.stop)
         loss = LOSSES.build(config.loss, **_counts(table.matrix[train_rows]))
         trainer = Trainer(
             config,
@@ -174,6 +180,8 @@ class _Run:
             self.accelerator,
             bad,
             self.stop,
+            task=self.task,
+            unseen=self.knowledge.unseen,
             report=self._show,
             say=console.say,
         )
@@ -188,31 +196,6 @@ class _Run:
         result = self._finish(model, table.subset(rows), scores, trainer.history.rows, len(bad))
         self.accelerator.end_training()
         return result
-
-    def _table(self, resume: bool) -> Table:
-        table = read_table(self.config.data)
-        for note in table.notes:
-            console.say(f"{table.name}: {note}")
-        if table.split is None or "val" not in table.split:
-            table = replace(table, split=self._own_split(table, resume))
-        train = table.matrix[table.rows("train")]
-        never = [table.labels.names[i] for i in np.flatnonzero(support(train) == 0)]
-        if never:
-            shown = ", ".join(never[:5]) + (", …" if len(never) > 5 else "")
-            console.warn(f"{len(never)} labels have no training image and cannot be learnt: {shown}")
-        one_sided = (train == ABSENT).sum(axis=0) == 0
-        if one_sided.all():
-            raise DataError(
-                f"{table.name}: no label is absent anywhere, so there is nothing to tell apart; if blank cells mean absent, "
-                "say so with --set data.blank=absent"
-            )
-        if one_sided.any():
-            console.warn(
-                f"{one_sided.sum()} labels are absent from no training image; a model can only say yes to them"
-            )
-        counts = ", ".join(f"{np.count_nonzero(table.split == part)} {part}" for part in ("train", "val", "test"))
-        console.say(f"{table.name}: {len(table)} images ({counts}), {len(table.labels)} labels")
-        return table.subset(np.flatnonzero(table.split != "test"))  # the test part is for evaluate alone
 
     def _accelerator(self) -> Accelerator:
         trackers = list(self.config.train.trackers)
@@ -230,33 +213,11 @@ class _Run:
             accelerator.init_trackers("manylabel")
         return accelerator
 
-    def _own_split(self, table: Table, resume: bool) -> np.ndarray:
-        """A stratified split of data without one, or of its training part if it has no 'val'; or the one made before."""
-        kept = read_split(self.folder, table) if resume else None
-        if kept is not None and (kept == "").any():
-            new = table.keys[kept == ""]
-            raise DataError(f"{len(new)} images were added since this run began, first {new[0]}; start a new one")
-        if kept is not None:
-            return kept
-        share = self.config.data.validation_share
-        rows = np.arange(len(table)) if table.split is None else table.rows("train")
-        part = table.subset(rows)
-        parts = train_val_split(part.matrix, share, self.config.train.seed, joined_groups(part.groups))
-        split = np.full(len(table), "train", dtype="<U5") if table.split is None else table.split.copy()
-        split[rows] = parts
-        held = (parts == "val").mean()
-        why = "" if abs(held - share) < 0.02 else f" instead of {share:.0%}, so that rare labels are on both sides"
-        kept_together = "" if table.groups is None else ", groups kept together"
-        of_what = "no split column, so" if table.split is None else "no split 'val', so of the training images"
-        console.say(f"{table.name}: {of_what} {held:.0%} are held out (stratified{kept_together}){why}")
-        self.new_split = dict(zip(table.keys.tolist(), split.tolist(), strict=True))
-        return split
-
-    def _write_facts(self, table: Table) -> None:
+    def _write_facts(self, table: Table, new_split: dict[str, str]) -> None:
         """The first files of a run: only now is it sure that it can begin."""
         write_text(self.folder / "config.yaml", dump(self.config))
-        if self.new_split:
-            write_split(self.folder, self.new_split)
+        if new_split:
+            write_split(self.folder, new_split)
         facts = {
             "manylabel": VERSION,
             "python": platform.python_version(),
@@ -270,78 +231,43 @@ class _Run:
         }
         write_json(self.folder / "run.json", facts)
 
-    def _feeds(
-        self, model: Model, table: Table, train_rows: np.ndarray, val_rows: np.ndarray, bad: BadImages
-    ) -> tuple[Feed, Feed]:
-        t, world = self.config.train, self.accelerator
-        order = EpochBatches(
-            train_rows, t.batch_size, shuffle=True, seed=t.seed, rank=world.process_index, world=world.num_processes
-        )
-        val = EpochBatches(val_rows, t.batch_size, shuffle=False, rank=world.process_index, world=world.num_processes)
-        if t.cache != "off" and _cacheable(self.config):
-            with world.main_process_first():
-                cache = self._cache(model, table)
-            bad.add((str(table.keys[row]), reason) for row, reason in cache.bad.items())
-            return FeatureFeed(cache, order), FeatureFeed(cache, val)
-        if self.config.backbone.freeze == "frozen":
-            console.say("augmentation, or train.cache=off: the frozen features are computed anew in every epoch")
-        preprocess, workers = model.backbone.preprocess, self.config.data.workers
-        order.blocks = val.blocks = blocks_of(table.source, table.keys)
-        return (
-            PixelFeed(table, order, preprocess, augment=self.config.augment, workers=workers, seed=t.seed),
-            PixelFeed(table, val, preprocess, workers=workers),
-        )
-
-    def _cache(self, model: Model, table: Table) -> FeatureCache:
-        def announce(a: Announcement) -> None:
-            if a.done >= a.images:
-                console.say(f"features of {a.images} images are cached ({a.bytes / 1e6:.0f} MB in {a.folder})")
-            else:
-                left = f", {a.done} of them are done" if a.done else ""
-                console.say(f"computing features of {a.images} images{left}: {a.bytes / 1e6:.0f} MB in {a.folder}")
-
-        with console.counting("features", len(table)) as advance:
-            return cached_features(
-                model,
-                table,
-                model.backbone.preprocess,
-                dtype=self.config.train.cache_dtype,
-                workers=self.config.data.workers,
-                device=self.accelerator.device,
-                stop=self.stop,
-                announce=announce,
-                advance=advance,
-            )
-
     def _show(self, p: Progress) -> None:
-        score = f"mAP {p.mean_ap:.2f}  " if p.mean_ap is not None else ""
+        score = f"{p.goal} {p.value:.2f}  " if p.value is not None else ""
         text = f"epoch {min(p.epoch + 1, p.epochs)}/{p.epochs}  loss {p.loss:.4f}  {score}rate {p.rate:.1e}"
         self._bar(p.epoch * p.batches + p.batch, text)
 
     def _finish(
         self, model: Model, judged: Table, scores: np.ndarray, history: list[dict[str, Any]], bad: int
     ) -> RunResult:
-        thresholds = fit_thresholds(scores, judged.matrix)
-        figures = judge(scores, judged.matrix, judged.labels, thresholds, fitted_here=True, hierarchy=judged.hierarchy)
-        if self.config.train.keep == "best":
+        config = self.config
+        bundle = Bundle(
+            model,
+            replace(config, data=anonymous(config.data), text=anonymous_text(config.text)),
+            judged.labels,
+            self._thresholds(scores, judged.matrix),
+            model.backbone.preprocess,
+            fitted_on=fingerprint(judged.keys),
+            hierarchy=judged.hierarchy,
+            text_source=EMBEDDERS.build(config.text).source if self.knowledge.vectors is not None else "",
+        )
+        figures = judge_table(bundle, judged, scores, fitted_here=True)
+        if config.train.keep == "best":
             figures["notes"].append(CHOSEN_HERE)
-        title = f"{self.config.head.name} on {self.config.backbone.name}"
+        title = f"{config.head.name} on {config.backbone.name}"
         data = {"name": judged.name, "split": "val", "images": len(judged), "bad_images": bad}
-        results = describe(title, data, model_facts(model, self.config), figures)
+        results = describe(title, data, model_facts(model, config), figures)
         if self.accelerator.is_main_process:
-            shared = replace(self.config, data=anonymous(self.config.data))
-            bundle = Bundle(
-                model,
-                shared,
-                judged.labels,
-                thresholds,
-                model.backbone.preprocess,
-                fitted_on=fingerprint(judged.keys),
-                hierarchy=judged.hierarchy,
-            )
             save_bundle(self.folder / "bundle", bundle, results)
             write_outputs(self.folder, results, details_of(judged, scores, history))
         return RunResult(self.folder, results)
+
+    def _thresholds(self, scores: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+        """Each label's own; 0 where the highest score decides; for unseen labels what suits the seen ones together."""
+        if self.task.single:
+            return np.zeros(scores.shape[1])
+        if self.knowledge.unseen is not None:
+            matrix = np.where(self.knowledge.unseen, np.int8(UNKNOWN), matrix)
+        return fit_thresholds(scores, matrix)
 
 
 def _counts(matrix: np.ndarray) -> dict[str, torch.Tensor]:

@@ -5,6 +5,7 @@
                          progress.json    how many images are done, and which could not be read
 
 A killed extraction goes on where progress.json says. `MANYLABEL_CACHE` moves the folder.
+An augmented view of the images is a cache of its own: features of random crops, say, drawn once and for all.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from typing import Any, BinaryIO
 import numpy as np
 import PIL
 import torch
+import torchvision
 
 from manylabel.atomic import sweep, write_json
 from manylabel.cache_folder import cache_folder
+from manylabel.config import AugmentConfig
 from manylabel.data.dataset import ImageDataset, pixel_loader
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.table import Table
-from manylabel.data.transform import evaluation_transform, needed_side
+from manylabel.data.transform import evaluation_transform, needed_side, training_transform
 from manylabel.error import CheckpointError
 from manylabel.features import Features
 from manylabel.model import Model
@@ -50,18 +53,29 @@ class FeatureCache:
     arrays: dict[str, np.ndarray]  # stage → [n, C, H, W], memory-mapped
     bad: dict[int, str]
 
-    def features(self, rows: np.ndarray) -> Features:
+    def read(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Stage → [len(rows), C, H, W], as they are stored."""
         order = np.argsort(rows, kind="stable")  # read the file forwards
         back = np.argsort(order, kind="stable")
-        stages = {
-            name: torch.from_numpy(np.ascontiguousarray(array[rows[order]][back])).float()
-            for name, array in self.arrays.items()
-        }
-        return Features(stages)
+        return {name: array[rows[order]][back] for name, array in self.arrays.items()}
 
-    def usable(self, rows: np.ndarray) -> np.ndarray:
-        """The rows that have features."""
-        return rows[~np.isin(rows, list(self.bad))] if self.bad else rows
+    def features(self, rows: np.ndarray) -> Features:
+        stages = {name: torch.from_numpy(np.ascontiguousarray(part)) for name, part in self.read(rows).items()}
+        return Features({name: stage.float() for name, stage in stages.items()})
+
+    @property
+    def count(self) -> int:
+        """Images of the table, readable or not."""
+        return len(next(iter(self.arrays.values())))
+
+
+@dataclass(frozen=True)
+class View:
+    """One way to vary the images: which augmentation, and the how-manieth drawing of it."""
+
+    augment: AugmentConfig
+    number: int  # 1, 2, …
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -83,8 +97,8 @@ def weights_fingerprint(model: Model) -> str:
     return digest.hexdigest()
 
 
-def cache_key(model: Model, table: Table, preprocess: Preprocess, dtype: str) -> str:
-    what = {
+def cache_key(model: Model, table: Table, preprocess: Preprocess, dtype: str, view: View | None = None) -> str:
+    what: dict[str, Any] = {
         "format": FORMAT,
         "weights": weights_fingerprint(model),
         "preprocess": asdict(preprocess),
@@ -93,6 +107,9 @@ def cache_key(model: Model, table: Table, preprocess: Preprocess, dtype: str) ->
         "dtype": dtype,
         "code": [VERSION, PIL.__version__],  # who decodes and draws
     }
+    if view is not None:
+        what["view"] = asdict(view)
+        what["code"].append(torchvision.__version__)  # who augments
     digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode())
     for key in table.keys:
         digest.update(table.source.stamp(str(key)).encode() + b"\0")
@@ -105,6 +122,7 @@ def cached_features(
     preprocess: Preprocess,
     *,
     dtype: str = "float32",
+    view: View | None = None,
     workers: int = 2,
     device: torch.device | str = "cpu",
     stop: StopRequest | None = None,
@@ -112,7 +130,7 @@ def cached_features(
     advance: Callable[[int], None] = lambda _: None,
 ) -> FeatureCache:
     """The features of the table's images: from disk when they are there, computed (or completed) otherwise."""
-    folder = cache_folder() / "features" / cache_key(model, table, preprocess, dtype)
+    folder = cache_folder() / "features" / cache_key(model, table, preprocess, dtype, view)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder):
@@ -122,7 +140,7 @@ def cached_features(
             size = sum(array.nbytes for array in arrays.values())
             announce(Announcement(folder, len(table), progress["done"], size, shapes))
             if progress["done"] < len(table):
-                _extract(model, table, preprocess, arrays, progress, folder, workers, device, stop, advance)
+                _extract(model, table, preprocess, view, arrays, progress, folder, workers, device, stop, advance)
     except OSError as error:
         raise CheckpointError(
             f"cannot write features to {folder} ({error.strerror or error}); free some space, choose another place with "
@@ -200,6 +218,7 @@ def _extract(
     model: Model,
     table: Table,
     preprocess: Preprocess,
+    view: View | None,
     arrays: dict[str, np.ndarray],
     progress: dict[str, Any],
     folder: Path,
@@ -209,8 +228,13 @@ def _extract(
     advance: Callable[[int], None],
 ) -> None:
     model.eval()
-    dataset = ImageDataset(table, evaluation_transform(preprocess), needed_side(preprocess))
     batches = EpochBatches(np.arange(len(table)), BATCH, shuffle=False)
+    if view is None:
+        dataset = ImageDataset(table, evaluation_transform(preprocess), needed_side(preprocess))
+    else:
+        transform, side = training_transform(preprocess, view.augment), needed_side(preprocess, view.augment)
+        dataset = ImageDataset(table, transform, side, view.seed, random=True)
+        batches.epoch = view.number  # so that each view draws other numbers
     batches.start = progress["done"] // BATCH
     row_of = {str(key): row for row, key in enumerate(table.keys)}
     advance(progress["done"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from manylabel.data.dataset import Batch, ImageDataset, pixel_loader
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.table import Table
 from manylabel.data.transform import evaluation_transform, needed_side, training_transform
+from manylabel.features import Features
 from manylabel.preprocess import Preprocess
 from manylabel.training.feature_cache import FeatureCache
 
@@ -57,12 +59,18 @@ class PixelFeed:
 
 
 class FeatureFeed:
-    """Reads features from the cache; the backbone is not touched."""
+    """Reads features from the cache; the backbone is not touched.
 
-    def __init__(self, cache: FeatureCache, order: EpochBatches) -> None:
-        self.cache = cache
+    With several views of the images an epoch takes one of each image, the next epoch the next: in `1 + views` epochs an
+    image has been seen in every way.
+    """
+
+    def __init__(self, cache: FeatureCache, order: EpochBatches, views: Sequence[Placed] = ()) -> None:
+        self.ways = [Placed(cache, np.arange(cache.count)), *views]
         self.order = order
-        order.rows = cache.usable(order.rows)
+        for way in self.ways:
+            order.rows = way.usable(order.rows)
+        self.first = np.random.default_rng(order.seed).integers(len(self.ways), size=cache.count)
 
     def __len__(self) -> int:
         return len(self.order)
@@ -71,4 +79,32 @@ class FeatureFeed:
         self.order.epoch, self.order.start = epoch, start
         for pairs in self.order:
             rows = np.array([row for _, row in pairs])
-            yield Batch(self.cache.features(rows), torch.from_numpy(rows))
+            yield Batch(self._features(rows, epoch), torch.from_numpy(rows))
+
+    def _features(self, rows: np.ndarray, epoch: int) -> Features:
+        if len(self.ways) == 1:
+            return self.ways[0].cache.features(rows)
+        way = (self.first[rows] + epoch) % len(self.ways)
+        stages: dict[str, torch.Tensor] = {}
+        for number in np.unique(way):
+            mine = way == number
+            for name, part in self.ways[number].read(rows[mine]).items():
+                if name not in stages:
+                    stages[name] = torch.empty(len(rows), *part.shape[1:])
+                stages[name][torch.from_numpy(mine)] = torch.from_numpy(part).float()
+        return Features(stages)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A cache of some rows of a table: `rows` says which, in its own order."""
+
+    cache: FeatureCache
+    rows: np.ndarray
+
+    def read(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        return self.cache.read(np.searchsorted(self.rows, rows))
+
+    def usable(self, rows: np.ndarray) -> np.ndarray:
+        """Those of `rows` that have features here."""
+        return rows[~np.isin(rows, self.rows[list(self.cache.bad)])] if self.cache.bad else rows

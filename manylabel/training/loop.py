@@ -1,4 +1,4 @@
-"""The training loop, whole: batches → loss → weights → mAP, with checkpoints from which it goes on bit for bit.
+"""The training loop, whole: batches → loss → weights → figures, with checkpoints from which it goes on bit for bit.
 
 Nothing in it depends on what happened before but the checkpoint: the order of images is a function of (seed, epoch),
 their augmentation of (seed, epoch, row), dropout of (seed, step).
@@ -6,7 +6,6 @@ their augmentation of (seed, epoch, row), dropout of (seed, step).
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ from manylabel.error import CheckpointError, DataError, TrainingError
 from manylabel.labels import PRESENT, UNKNOWN
 from manylabel.metric import mean_average_precision
 from manylabel.model import Model
+from manylabel.task import Task
 from manylabel.training.checkpoint import (
     Checkpoint,
     CheckpointFolder,
@@ -41,6 +41,7 @@ from manylabel.training.checkpoint import (
     with_prefix,
     without_prefix,
 )
+from manylabel.training.circumstances import circumstances, compare
 from manylabel.training.ema import Ema
 from manylabel.training.feed import Feed
 from manylabel.training.history import History
@@ -58,7 +59,7 @@ class Position:
     step: int = 0  # changes of the weights so far
     loss_sum: float = 0.0  # over the images of this epoch so far
     images: int = 0
-    best: float = -1.0  # validation mAP, percent
+    best: float = -1.0  # validation goal (mAP, or top-1 for one label per image), percent
     best_epoch: int = 0
 
 
@@ -72,7 +73,11 @@ class Progress:
     batches: int
     loss: float
     rate: float
-    mean_ap: float | None  # of the last evaluation
+    goal: str  # what the epoch is chosen by
+    value: float | None  # of it, at the last evaluation
+
+
+MULTI_LABEL = Task()
 
 
 class Trainer:
@@ -90,6 +95,8 @@ class Trainer:
         accelerator: Accelerator,
         bad_images: BadImages,
         stop: StopRequest,
+        task: Task = MULTI_LABEL,
+        unseen: np.ndarray | None = None,
         report: Callable[[Progress], None] = lambda _: None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -101,6 +108,8 @@ class Trainer:
         self.accelerator = accelerator
         self.bad_images = bad_images
         self.stop = stop
+        self.task = task
+        self.unseen = unseen  # [N] bool: labels that must not choose the epoch
         self.report = report
         self.say = say
         self.plain_model = model.to(accelerator.device)
@@ -114,7 +123,7 @@ class Trainer:
         self.checkpoints = CheckpointFolder(folder / "checkpoints")
         self.history = History(folder / "metrics.jsonl")
         self.position = Position()
-        self.mean_ap: float | None = None
+        self.value: float | None = None  # of the goal
         self.finished = False  # from here on the model holds the chosen weights, which are no state to go on from
         self._shown_loss = math.nan  # until there is one
         self._saved_at = time.monotonic()
@@ -165,6 +174,9 @@ class Trainer:
             with self.accelerator.autocast():
                 logits = self.model(inputs)
             loss = self.loss(logits, targets, known)
+            extra = self.plain_model.auxiliary_loss()
+            if extra is not None:
+                loss = loss + extra
             if empty:  # all processes take the step together; this one adds nothing to it
                 loss = loss * 0
             value = float(loss.detach())
@@ -210,7 +222,8 @@ class Trainer:
         if p.images:
             self._shown_loss = p.loss_sum / p.images
         total = len(self.train_feed)
-        self.report(Progress(p.epoch, self.config.train.epochs, p.batch, total, self._shown_loss, rate, self.mean_ap))
+        epochs, goal = self.config.train.epochs, self.task.goal
+        self.report(Progress(p.epoch, epochs, p.batch, total, self._shown_loss, rate, goal, self.value))
 
     # --- judging, saving, taking up again ------------------------------------------------------------------------------
 
@@ -218,7 +231,7 @@ class Trainer:
         """rows [n] and scores [n, N] of the validation images, with the averaged weights where there are any."""
         with self.ema.applied() if self.ema else nullcontext():
             batches = unless_stopped(self.val_feed.batches(), self.stop)
-            rows, scores, bad = score(self.plain_model, self._until_stopped(batches), self.accelerator)
+            rows, scores, bad = score(self.plain_model, self._until_stopped(batches), self.accelerator, self.task)
         self._save_or_stop()
         self.bad_images.add(bad)
         if not len(rows):
@@ -241,19 +254,19 @@ class Trainer:
         if self.accelerator.num_processes > 1:
             self.bad_images.add(gather_object(list(self.bad_images.reasons.items())))
         rows, scores = self.validate()
-        value, _ = mean_average_precision(scores, self.table.matrix[rows])
-        self.mean_ap = None if math.isnan(value) else 100 * value
+        figures = self._figures(rows, scores)
+        self.value = figures[self.task.goal]
         row = {
             "epoch": p.epoch + 1,
             "step": p.step,
             "loss": p.loss_sum / max(p.images, 1),
-            "mAP": self.mean_ap,
+            **figures,
             "rate": max(group["lr"] for group in self.optimiser.param_groups),
             "seconds": round(self._epoch_seconds, 3),
             "images": p.images,
         }
-        if self.mean_ap is None or self.mean_ap > p.best:
-            p.best, p.best_epoch = self.mean_ap if self.mean_ap is not None else p.best, p.epoch + 1
+        if self.value is None or self.value > p.best:
+            p.best, p.best_epoch = self.value if self.value is not None else p.best, p.epoch + 1
             if self.accelerator.is_main_process:
                 with self.ema.applied() if self.ema else nullcontext():
                     self.checkpoints.save_best(Checkpoint(trained_state(self.plain_model), {"epoch": p.best_epoch}))
@@ -261,11 +274,19 @@ class Trainer:
         if self.accelerator.is_main_process:
             self.history.add(row)
             self.save()
-        judged = "–" if self.mean_ap is None else f"{self.mean_ap:.2f}"
+        judged = "–" if self.value is None else f"{self.value:.2f}"
         epochs = f"{row['epoch']}/{self.config.train.epochs}"
-        self.say(f"epoch {epochs}  loss {row['loss']:.4f}  mAP {judged}  {row['seconds']:.1f} s")
+        self.say(f"epoch {epochs}  loss {row['loss']:.4f}  {self.task.goal} {judged}  {row['seconds']:.1f} s")
         self.accelerator.log({k: v for k, v in row.items() if v is not None and k != "step"}, step=p.step)
         self._tell()
+
+    def _figures(self, rows: np.ndarray, scores: np.ndarray) -> dict[str, float | None]:
+        """mAP and the goal, in percent, on what training may look at."""
+        matrix = self.table.matrix[rows]  # a copy
+        if self.unseen is not None:
+            matrix[:, self.unseen] = UNKNOWN
+        values = {"mAP": mean_average_precision(scores, matrix)[0], self.task.goal: self.task.value(scores, matrix)}
+        return {name: None if math.isnan(value) else 100 * value for name, value in values.items()}
 
     def _whole(self) -> bool:
         """Whether no gradients wait for more batches to be added: half an accumulation is nothing to save."""
@@ -304,8 +325,8 @@ class Trainer:
             "schedule": self.schedule.state_dict(),
             "ema_steps": self.ema.steps if self.ema else 0,
             "scaler": scaler.state_dict() if scaler is not None else {},
-            "mean_ap": self.mean_ap,
-            "circumstances": self.circumstances(),
+            "value": self.value,
+            "circumstances": self._circumstances(),
         }
         serial = self.position.epoch * (len(self.train_feed) + 1) + self.position.batch
         self.checkpoints.save(serial, Checkpoint(tensors, values))
@@ -323,7 +344,7 @@ class Trainer:
             self.say("there is no checkpoint yet: starting from the beginning")
             return
         values = checkpoint.values
-        self._compare(values["circumstances"])
+        compare(values["circumstances"], self._circumstances(), self.say)
         load_trained_state(self.plain_model, without_prefix("model", checkpoint.tensors))
         unpack_optimiser(self.optimiser, Checkpoint(checkpoint.tensors, values["optimiser"]))
         self.schedule.load_state_dict(values["schedule"])
@@ -336,32 +357,11 @@ class Trainer:
         if self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(values["scaler"])
         self.position = Position(**values["position"])
-        self.mean_ap = values["mean_ap"]
+        self.value = values["value"]
         self.say(f"going on in epoch {self.position.epoch + 1}, after batch {self.position.batch}")
 
-    def circumstances(self) -> dict[str, Any]:
-        """What must be as it was for a run to go on, or at least to go on to the same bits."""
-        digest = hashlib.sha256("\0".join([*map(str, self.table.keys), *self.table.labels]).encode())
-        digest.update(self.table.matrix.tobytes())
-        digest.update("\0".join(map(str, self.table.split if self.table.split is not None else [])).encode())
-        return {
-            "data": digest.hexdigest(),
-            "processes": self.accelerator.num_processes,
-            "threads": torch.get_num_threads(),
-            "torch": torch.__version__,
-        }
-
-    def _compare(self, before: dict[str, Any]) -> None:
-        now = self.circumstances()
-        if now["data"] != before["data"]:
-            raise CheckpointError("the images, labels or splits have changed since this run began; start a new one")
-        if now["processes"] != before["processes"]:
-            raise CheckpointError(f"this run was started with {before['processes']} processes; resume it with as many")
-        for name in ("threads", "torch"):
-            if now[name] != before[name]:
-                self.say(
-                    f"{name}: {before[name]} before, {now[name]} now; the result will not be the same to the last bit"
-                )
+    def _circumstances(self) -> dict[str, Any]:
+        return circumstances(self.table, self.accelerator.num_processes)
 
     def _load_chosen(self) -> None:
         """Put the weights that leave the run into the model: the best epoch's, or the last ones."""

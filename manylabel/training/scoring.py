@@ -14,6 +14,7 @@ from accelerate.utils import gather_object
 from torch import nn
 
 from manylabel.data.dataset import Batch
+from manylabel.task import Task
 
 
 def make_accelerator(**options: Any) -> Accelerator:
@@ -37,6 +38,7 @@ def score(
     model: nn.Module,
     batches: Iterable[Batch],
     accelerator: Accelerator,
+    task: Task,
     advance: Callable[[int], None] = lambda _: None,
 ) -> tuple[np.ndarray, np.ndarray, list[tuple[str, str]]]:
     """rows [n] ascending, probabilities [n, N] float32, and (key, reason) of images that could not be read."""
@@ -48,7 +50,7 @@ def score(
             with accelerator.autocast():
                 logits = model(batch.inputs.to(accelerator.device))
             rows.append(batch.rows.numpy())
-            scores.append(torch.sigmoid(logits.float()).cpu().numpy())
+            scores.append(task.probabilities(logits).cpu().numpy())
         advance(len(batch) + len(batch.bad))
     mine = (np.concatenate(rows) if rows else np.empty(0, np.int64), np.concatenate(scores) if scores else None, bad)
     parts = gather_object([mine]) if accelerator.num_processes > 1 else [mine]

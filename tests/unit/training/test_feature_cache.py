@@ -18,6 +18,7 @@ from manylabel.error import CheckpointError
 from manylabel.model import Model
 from manylabel.training import feature_cache
 from manylabel.training.feature_cache import Announcement, FeatureCache, cached_features
+from manylabel.training.feed import Placed
 from manylabel.training.stop import Stopped, StopRequest
 
 
@@ -140,7 +141,7 @@ def test_unreadable_images_are_remembered(model: Model, photos: Path) -> None:
     for _ in range(2):  # computed, then from disk
         cache = _cache(model, table)
         assert list(cache.bad) == [4]
-        assert cache.usable(np.arange(6)).tolist() == [0, 1, 2, 3, 5]
+        assert Placed(cache, np.arange(6)).usable(np.arange(6)).tolist() == [0, 1, 2, 3, 5]
 
 
 def test_float16_halves_the_size_and_refuses_what_does_not_fit(model: Model, table: Table) -> None:

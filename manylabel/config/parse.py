@@ -1,0 +1,94 @@
+"""Plain values to dataclasses and back: wrong keys and types are errors that say where."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import yaml
+
+from manylabel.config.option import Part
+from manylabel.config.schema import Config
+from manylabel.error import ConfigError
+from manylabel.suggest import closest
+
+C = TypeVar("C")
+
+
+def parse(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
+    """A dataclass from plain values; wrong keys and types are errors that say where."""
+    hints = get_type_hints(cls)
+    known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+    made: dict[str, Any] = {}
+    for key, value in values.items():
+        path = f"{where}.{key}" if where else str(key)
+        if key not in known:
+            raise ConfigError(f"there is no setting {path!r}{closest(str(key), known)}")
+        made[str(key)] = _convert(hints[str(key)], value, path)
+    missing = [n for n, f in known.items() if n not in made and f.default is MISSING and f.default_factory is MISSING]
+    if missing:
+        raise ConfigError(f"{where or cls.__name__} needs {', '.join(missing)}")
+    return cls(**made)
+
+
+def _convert(hint: Any, value: Any, where: str) -> Any:
+    """`value` as the type `hint` asks for, or an error that names the field."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Part:
+        return _part(value, where)
+    if is_dataclass(hint):
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where} takes settings of its own (a mapping), not {value!r}")
+        return parse(hint, value, where)  # type: ignore[arg-type]
+    if origin is Literal:
+        if isinstance(value, bool):  # YAML reads on, off, yes and no as booleans
+            value = next((a for a in arguments if a in (("on", "yes") if value else ("off", "no"))), value)
+        if value not in arguments:
+            raise ConfigError(f"{where} cannot be {value!r}{closest(str(value), arguments)}")
+        return value
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _convert(next(a for a in arguments if a is not type(None)), value, where)
+    if origin is tuple:
+        items = value.split(",") if isinstance(value, str) else value if isinstance(value, (list, tuple)) else [value]
+        items = [item.strip() if isinstance(item, str) else item for item in items]
+        return tuple(_convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(items))
+    if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if hint is float and isinstance(value, str):  # YAML reads 1e-3 (no dot) as text
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    if hint is str and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    if hint in (Any, Mapping) or (isinstance(value, hint) and not (hint is int and isinstance(value, bool))):
+        return value
+    raise ConfigError(f"{where} must be {hint.__name__}, not {value!r}")
+
+
+def _part(value: Any, where: str) -> Part:
+    if isinstance(value, Part):
+        return value
+    if isinstance(value, str):
+        return Part(value)
+    if isinstance(value, Mapping) and isinstance(value.get("name"), str):
+        return Part(value["name"], {k: v for k, v in value.items() if k != "name"})
+    raise ConfigError(f"{where} must be a name, or a mapping with a 'name', not {value!r}")
+
+
+def plain(config: Any) -> dict[str, Any]:
+    """The config as nested dicts of YAML values."""
+    if isinstance(config, Part):
+        return config.plain()
+    return {
+        f.name: plain(v) if is_dataclass(v := getattr(config, f.name)) else list(v) if isinstance(v, tuple) else v
+        for f in fields(config)
+    }
+
+
+def dump(config: Config) -> str:
+    return yaml.safe_dump(plain(config), sort_keys=False, allow_unicode=True)

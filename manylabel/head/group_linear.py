@@ -1,0 +1,28 @@
+"""Group fully-connected: every group query becomes the logits of its labels (ML-Decoder, Eq. 3 and appendix K)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class GroupLinear(nn.Module):
+    """L_i = (W_k · Q_k)_j + b_i with k = slot_i div g, j = slot_i mod g: one batched product over the groups.
+
+    `shared` sets W_k = W and one bias for all, so that it serves labels that were never trained (section 2.3.3).
+    """
+
+    def __init__(self, num_labels: int, groups: int, size: int, dim: int, shared: bool = False) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(1 if shared else groups, dim, size))
+        self.bias = nn.Parameter(torch.zeros(1 if shared else num_labels))
+        self.shared = shared
+        nn.init.xavier_normal_(self.weight)
+
+    def forward(self, queries: Tensor, slot: Tensor) -> Tensor:
+        """queries [B, K, D], slot [n] → logits [B, n]"""
+        if self.shared:
+            out = queries @ self.weight[0]  # [B, K, g]
+        else:
+            out = torch.bmm(queries.transpose(0, 1), self.weight).transpose(0, 1)  # [B, K, g]
+        return out.flatten(1).index_select(1, slot) + self.bias  # padded places are in no label's slot

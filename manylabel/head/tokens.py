@@ -1,0 +1,87 @@
+"""Where the queries look: the spatial embeddings E of one stage or of several, as tokens of one width."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d
+
+from manylabel.config import option
+from manylabel.error import ConfigError
+from manylabel.features import FINAL, Features
+from manylabel.require import require
+from manylabel.suggest import closest
+
+
+@dataclass(frozen=True)
+class TokenOptions:
+    """Settings of every head that looks at places."""
+
+    stages: tuple[str, ...] = option((FINAL,), "stages whose tokens are looked at; an earlier one shows small objects")
+    finest: int = option(2, "earlier stages are averaged down to at most so many times the sides of the final one")
+    token_dropout: float = option(0.0, "share of an image's tokens that a training step does not see")
+    feature_dropout: float = option(0.0, "dropout on the backbone's channels")
+
+    def __post_init__(self) -> None:
+        require(len(self.stages) > 0, "head.stages", self.stages, "one stage or more, e.g. final")
+        require(len(set(self.stages)) == len(self.stages), "head.stages", self.stages, "different stages")
+        require(self.finest >= 1, "head.finest", self.finest, "1 or more")
+        for name in ("token_dropout", "feature_dropout"):
+            value = getattr(self, name)
+            require(0 <= value < 1, f"head.{name}", value, "at least 0 and below 1")
+
+
+class Tokens(nn.Module):
+    """Features → E [B, T, D]: each stage projected to D; with several stages, each with a learned sign of its scale."""
+
+    def __init__(
+        self, options: TokenOptions, channels: Mapping[str, int], dim: int, activation: nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        self.stages: Sequence[str] = options.stages
+        for stage in options.stages:
+            if stage not in channels:
+                raise ConfigError(f"head.stages: the backbone has no stage {stage!r}{closest(stage, channels)}")
+        self.finest = options.finest
+        self.keep = 1 - options.token_dropout
+        self.dropout = nn.Dropout(options.feature_dropout)
+        self.project = nn.ModuleDict({stage: nn.Linear(channels[stage], dim) for stage in options.stages})
+        self.activation = activation or nn.Identity()
+        several = len(options.stages) > 1
+        self.scale = nn.ParameterDict({s: nn.Parameter(0.02 * torch.randn(dim)) for s in options.stages if several})
+
+    def forward(self, features: Features) -> Tensor:
+        parts = []
+        for stage in self.stages:
+            e = self.map(features, stage).flatten(2).transpose(1, 2)  # [B, T, C]
+            if self.training and self.keep < 1:
+                e = _some(e, self.keep)
+            e = self.activation(self.project[stage](self.dropout(e)))  # [B, T, D]
+            parts.append(e + self.scale[stage] if stage in self.scale else e)
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def map(self, features: Features, stage: str) -> Tensor:
+        """A stage's map, made coarser where it is too fine. [B, C, H, W]"""
+        stage_map = features.stages[stage]
+        if stage == FINAL or FINAL not in features.stages:
+            return stage_map
+        height, width = (self.finest * side for side in features.grid())
+        if stage_map.shape[-2] <= height and stage_map.shape[-1] <= width:
+            return stage_map
+        return adaptive_avg_pool2d(stage_map, (min(height, stage_map.shape[-2]), min(width, stage_map.shape[-1])))
+
+    def grids(self, features: Features) -> list[tuple[int, int]]:
+        """(rows, columns) of each stage's tokens, in the order of the tokens."""
+        sizes = [self.map(features, stage).shape[-2:] for stage in self.stages]
+        return [(height, width) for height, width in sizes]
+
+
+def _some(tokens: Tensor, share: float) -> Tensor:
+    """A random part of each image's tokens. [B, T, C] → [B, ⌈share·T⌉, C]"""
+    batch, count, _ = tokens.shape
+    kept = -(-count * share // 1)
+    chosen = torch.rand(batch, count, device=tokens.device).argsort(dim=1)[:, : int(kept)]  # [B, t]
+    return tokens[torch.arange(batch, device=tokens.device)[:, None], chosen]

@@ -1,0 +1,82 @@
+"""Other labels for a zero-shot model: the same weights, asked about words that were never trained."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from manylabel.bundle import Bundle
+from manylabel.config import Part
+from manylabel.error import BundleError, ConfigError, DataError
+from manylabel.head.words import one_length
+from manylabel.labels import LabelSpace
+from manylabel.text import EMBEDDERS, Embedder
+
+TOLERANCE = 1e-2  # of vectors with entries of mean square 1: other software, not other vectors
+
+
+def with_new_labels(
+    bundle: Bundle, labels: Sequence[str], *, vectors: np.ndarray | None = None, text_file: str | None = None
+) -> Bundle:
+    """The bundle for these labels. Their vectors come from where the trained labels' came from, unless they are given.
+
+    A label that the model knows keeps its own threshold; the others take the median of the known ones.
+    """
+    if not bundle.model.head.zero_shot:
+        raise BundleError(
+            f"this model ({bundle.config.head.name}) knows its own {len(bundle.labels)} labels only; labels that were never "
+            "trained need a zero-shot one: manylabel train … --recipe ml-decoder-zero-shot"
+        )
+    space = LabelSpace(tuple(labels))
+    if not len(space):
+        raise DataError("no label was named")
+    if vectors is None:
+        vectors = _embedded(bundle, space, text_file)
+    if len(vectors) != len(space):
+        raise ConfigError(f"there are {len(vectors)} vectors for {len(space)} labels")
+    model = copy.deepcopy(bundle.model)
+    model.head.relabel(np.asarray(vectors, np.float32))
+    usual = float(np.median(bundle.thresholds))
+    thresholds = [bundle.thresholds[bundle.labels.index(name)] if name in bundle.labels else usual for name in space]
+    return replace(bundle, model=model, labels=space, thresholds=np.array(thresholds), hierarchy=None, fitted_on="")
+
+
+def _embedded(bundle: Bundle, labels: LabelSpace, text_file: str | None) -> np.ndarray:
+    part = bundle.config.text
+    if text_file is not None:
+        name = part.name if "path" in part.options else "given" if text_file.endswith(".npy") else "file"
+        part = Part(name, {**(part.options if name == part.name else {}), "path": text_file})
+        if name == "given":
+            part = Part(name, {"path": text_file})
+    elif "path" in part.options and not Path(part.options["path"]).is_file():
+        raise BundleError(
+            f"this model knows words by {bundle.text_source}; say where that file is: --vectors {part.options['path']}"
+        )
+    embedder: Embedder = EMBEDDERS.build(part)
+    _compare(bundle, embedder)
+    return embedder.embed(labels.names)
+
+
+def _compare(bundle: Bundle, embedder: Embedder) -> None:
+    """Stop when this embedder gives other vectors than the model was trained with: its answers would mean nothing."""
+    stored = bundle.vectors
+    if stored is None:
+        return
+    names = bundle.labels.names[:20]
+    again = embedder.embed(names)
+    if again.shape[1] != stored.shape[1]:
+        raise BundleError(
+            f"{embedder.source} gives vectors of {again.shape[1]} numbers, this model was trained with {stored.shape[1]} "
+            f"({bundle.text_source})"
+        )
+    gap = np.abs(one_length(torch.as_tensor(again)).numpy() - stored[: len(names)]).max(axis=1)
+    if gap.max() > TOLERANCE:
+        raise BundleError(
+            f"{embedder.source} says something else about {names[int(gap.argmax())]!r} than the vectors this model was "
+            f"trained with ({bundle.text_source})"
+        )
