@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from manylabel.cli.bench import bench_app
 from manylabel.cli.common import DATA_HELP, PAGE, Commands, DataFormat, Settings, data_section
 from manylabel.cli.data import data_app
 from manylabel.error import ManylabelError
@@ -34,6 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_app, name="data")
+app.add_typer(bench_app, name="bench")
 
 
 def _version(asked: bool) -> None:
@@ -316,22 +318,6 @@ def demo(
     result = run.train(None, out=out, recipe="demo", settings=settings or [], overwrite=True)
     print_figures(result.results)
     typer.echo(f"report: {out / 'report.html'}")
-
-
-@app.command()
-def bench(
-    name: Annotated[str, typer.Argument(help="metrics, loader or split")],
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write the rows here")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="smaller inputs, for a first look")] = False,
-) -> None:
-    """Measure ours and a peer in the same process, interleaved, on the same inputs (ratio > 1: ours is better)."""
-    from manylabel.bench import run_bench
-    from manylabel.bench.table import print_table, write_json
-
-    rows = run_bench(name, quick)
-    print_table(rows)
-    if json_file:
-        write_json(rows, json_file)
 
 
 def main() -> None:

@@ -91,6 +91,7 @@ class AugmentConfig:
     flip: bool = option(False, "mirror left and right")
     random_crop: float = option(0.0, "smallest share of the area that a random crop keeps; 0 = off")
     randaugment: int = option(0, "RandAugment magnitude (9 is usual); 0 = off")
+    autoaugment: bool = option(False, "AutoAugment with the policy found for ImageNet")
     colour: float = option(0.0, "strength of brightness, contrast and saturation jitter; 0 = off")
     cutout: float = option(0.0, "side of one grey square as a share of the image; 0 = off")
     erasing: float = option(0.0, "probability of RandomErasing; 0 = off")

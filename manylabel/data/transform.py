@@ -82,6 +82,8 @@ def training_transform(preprocess: Preprocess, augment: AugmentConfig) -> Transf
     if augment.colour:
         c = augment.colour
         steps.append(v2.ColorJitter(brightness=c, contrast=c, saturation=c))
+    if augment.autoaugment:
+        steps.append(v2.AutoAugment(v2.AutoAugmentPolicy.IMAGENET, fill=GREY))
     if augment.randaugment:
         steps.append(v2.RandAugment(magnitude=augment.randaugment, fill=GREY))
     if augment.cutout:
@@ -103,4 +105,6 @@ def needed_side(preprocess: Preprocess, augment: AugmentConfig | None = None) ->
 def varies(augment: AugmentConfig) -> bool:
     """Whether training images differ from epoch to epoch, so that features of them cannot be computed once."""
     a = augment
-    return a.flip or any((a.random_crop, a.randaugment, a.colour, a.cutout, a.erasing, a.mixup, a.cutmix))
+    return (
+        a.flip or a.autoaugment or any((a.random_crop, a.randaugment, a.colour, a.cutout, a.erasing, a.mixup, a.cutmix))
+    )

@@ -31,7 +31,7 @@ class Attention(nn.Module):
         q = self._split(self.query(queries))  # [h, Q, d] or [B, h, Q, d]
         k, v = self._split(self.key(keys)), self._split(self.value(values))  # [B, h, T, d]
         if q.ndim == 3:
-            q = q.expand(len(k), -1, -1, -1)
+            q = q.expand(k.shape[0], -1, -1, -1)  # not len(k), which an export would take for a constant
         pooled = scaled_dot_product_attention(q, k, v, dropout_p=self.dropout if self.training else 0.0)
         return self.out(pooled.transpose(1, 2).flatten(2))  # [B, Q, D]
 

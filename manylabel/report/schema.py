@@ -25,7 +25,7 @@ def clean_results(results: Any) -> dict[str, Any]:
     clean: dict[str, Any] = {key: text(need(given, key, where), f"{where}.{key}") for key in ("title", "created")}
     for key in NEEDED:
         clean[key] = number(need(given, key, where), f"{where}.{key}", high=100.0)
-    for key in ("mAP_interpolated", "label_calibration_error"):
+    for key in ("mAP_interpolated", "label_calibration_error", "top1", "top5"):
         clean[key] = number(given.get(key), f"{where}.{key}", high=100.0)
     for key in ("labels_scored", "labels_total"):
         clean[key] = number(need(given, key, where), f"{where}.{key}")
@@ -35,6 +35,7 @@ def clean_results(results: Any) -> dict[str, Any]:
         _level(level, f"{where}.levels[{i}]")
         for i, level in enumerate(items(given.get("levels") or [], f"{where}.levels"))
     ]
+    clean["zero_shot"] = _zero_shot(given["zero_shot"], f"{where}.zero_shot") if given.get("zero_shot") else None
     clean["contradictions"] = number(given.get("contradictions"), f"{where}.contradictions", high=100.0)
     clean["f1_at"] = _f1_at(given.get("f1_at") or {}, f"{where}.f1_at")
     clean["data"] = _data(need(given, "data", where), f"{where}.data")
@@ -68,6 +69,24 @@ def _level(value: Any, where: str) -> dict[str, Any]:
     return counts | {key: number(given.get(key), f"{where}.{key}", high=100.0) for key in ("mAP", "CF1", "OF1")}
 
 
+def _zero_shot(value: Any, where: str) -> dict[str, Any]:
+    given = mapping(value, where)
+    clean: dict[str, Any] = {
+        key: number(need(given, key, where), f"{where}.{key}") for key in ("unseen_labels", "seen_labels")
+    }
+    for kind in ("zsl", "gzsl", "seen"):
+        row = mapping(need(given, kind, where), f"{where}.{kind}")
+        f1_at = mapping(row.get("f1_at") or {}, f"{where}.{kind}.f1_at")
+        clean[kind] = {
+            "mAP": number(need(row, "mAP", f"{where}.{kind}"), f"{where}.{kind}.mAP", high=100.0),
+            **{f"f1_{k}": number(f1_at.get(k), f"{where}.{kind}.f1_at.{k}", high=100.0) for k in ("3", "5")},
+        }
+    baselines = mapping(given.get("baselines") or {}, f"{where}.baselines")
+    for name in ("prevalence", "nearest_seen_label"):
+        clean[name] = number(baselines.get(name), f"{where}.baselines.{name}", high=100.0)
+    return clean
+
+
 def _f1_at(value: Any, where: str) -> dict[str, dict[str, float | None]]:
     kinds = ("precision", "recall", "f1")
     clean = {}
@@ -91,7 +110,7 @@ def _data(value: Any, where: str) -> dict[str, Any]:
 def _model(value: Any, where: str) -> dict[str, Any]:
     given = mapping(value, where)
     clean: dict[str, Any] = {key: text(need(given, key, where), f"{where}.{key}") for key in ("backbone", "head")}
-    for key in ("loss", "freeze"):
+    for key in ("loss", "freeze", "task"):
         clean[key] = None if given.get(key) is None else text(given[key], f"{where}.{key}")
     for key in ("image_size", "parameters", "trainable_parameters"):
         clean[key] = number(given.get(key), f"{where}.{key}")

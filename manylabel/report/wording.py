@@ -10,6 +10,8 @@ NBSP = "\u00a0"
 TITLES = {
     "mAP": "mAP",
     "mAP_interpolated": "mAP, interpolated",
+    "top1": "Top 1",
+    "top5": "Top 5",
     "CF1": "CF1",
     "OF1": "OF1",
     "CP": "CP",
@@ -27,6 +29,8 @@ TITLES = {
 DEFINITIONS = {
     "mAP": "mean over the labels of their average precision",
     "mAP_interpolated": "the same with precision made monotone first (VOC, all points); never smaller",
+    "top1": "share of images whose label has the highest score",
+    "top5": "share of images whose label is among the five highest scores",
     "CP": "precision of each label, averaged over the labels",
     "CR": "recall of each label, averaged over the labels",
     "CF1": "harmonic mean of CP and CR, so every label weighs the same",

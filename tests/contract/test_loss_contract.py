@@ -34,7 +34,9 @@ OWN: list[tuple[str, dict[str, Any]]] = [  # settings of single losses under whi
     ("focal", {"gamma": 0.5, "alpha": 0.25}),
     ("focal", {"gamma": 0.0}),
 ]
-NAMES = [name for name in LOSSES.names() if LOSSES.get(name).activation == "sigmoid"]  # the others: test_softmax_contract
+NAMES = [
+    name for name in LOSSES.names() if LOSSES.get(name).activation == "sigmoid"
+]  # the others: test_softmax_contract
 CASES = [(name, options) for name in NAMES for options in VARIANTS.values()] + OWN
 IGNORING = [(name, options) for name, options in CASES if options.get("unknown", "ignore") == "ignore"]
 

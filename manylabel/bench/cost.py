@@ -1,0 +1,227 @@
+"""Parameters and multiply-adds of any backbone × head × labels × resolution, counted without computing anything.
+
+Without a choice of its own it lists the rows of the ML-Decoder paper (Tables 1, 2, 9 and 10) beside the paper's figures.
+A "flop" of the paper is a multiply-add; torch's counter counts two for each, so its figure is halved here.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from torch.utils.flop_counter import FlopCounterMode
+
+from manylabel.atomic import write_text
+from manylabel.backbone.bundled import BUNDLED
+from manylabel.error import ConfigError
+from manylabel.head import HEADS
+from manylabel.heads import attach
+from manylabel.suggest import closest
+
+TITLE = "cost of one image: millions of parameters, G multiply-adds (MAC)"
+EXPLAINED = 0.05  # a difference above this needs a word
+
+PAPER = {"dim": 768, "heads": 8, "hidden": 2048}
+GAP: tuple[str, dict[str, Any]] = ("linear", {})
+DECODER: tuple[str, dict[str, Any]] = (
+    "query2label",
+    {**PAPER, "encoder_layers": 0, "decoder_layers": 1, "self_attention": True, "positions": False},
+)
+
+
+def _ours(groups: int) -> tuple[str, dict[str, Any]]:
+    return "ml_decoder", {**PAPER, "groups": groups}
+
+
+QUADRATIC = (
+    "the paper's rows at 1,000, 5,000 and 9,600 labels fit no one formula (8.5, 11.1 and 18.0 M per label above GAP); "
+    "ours is exact: linear terms and 2·D·N² of self-attention"
+)
+V2 = "the paper's TResNet-L is its V2; timm's tresnet_v2_l is the nearest there is"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of a table in the paper, with its figure."""
+
+    table: str
+    backbone: str
+    size: int
+    head: tuple[str, dict[str, Any]]
+    labels: int
+    paper: float  # G multiply-adds
+    word: str = ""  # why ours may differ
+
+
+CASES = (
+    Case("1", "tresnet_m", 448, GAP, 80, 23.0),
+    Case("1", "tresnet_m", 448, DECODER, 80, 24.1),
+    Case("1", "tresnet_m", 448, _ours(20), 80, 23.6),
+    Case("1", "tresnet_m", 448, _ours(80), 80, 23.9),
+    Case("2", "tresnet_m", 224, GAP, 9600, 5.8),
+    Case("2", "tresnet_m", 224, DECODER, 9600, 178.6, QUADRATIC),
+    Case("2", "tresnet_m", 224, _ours(100), 9600, 6.3),
+    Case("2", "tresnet_m", 224, _ours(200), 9600, 6.7),
+    Case("2", "tresnet_m", 224, _ours(400), 9600, 7.6),
+    Case("9", "tresnet_m", 224, GAP, 100, 5.7),
+    Case("9", "tresnet_m", 224, GAP, 1000, 5.7),
+    Case("9", "tresnet_m", 224, GAP, 5000, 5.8),
+    Case("9", "tresnet_m", 224, DECODER, 100, 6.6),
+    Case("9", "tresnet_m", 224, DECODER, 1000, 14.2),
+    Case("9", "tresnet_m", 224, DECODER, 5000, 61.1, QUADRATIC),
+    Case("9", "tresnet_m", 224, _ours(100), 100, 6.3),
+    Case("9", "tresnet_m", 224, _ours(100), 1000, 6.3),
+    Case("9", "tresnet_m", 224, _ours(100), 5000, 6.4),
+    Case("10", "tresnet_v2_l", 224, _ours(80), 80, 9.3, V2),
+    Case("10", "tresnet_v2_l", 448, _ours(80), 80, 36.2, V2),
+    Case("10", "tresnet_v2_l", 640, _ours(80), 80, 73.5, V2),
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one image costs, and what the paper says it does."""
+
+    table: str
+    backbone: str
+    size: int
+    head: str
+    labels: int
+    queries: int | None
+    parameters: int
+    head_parameters: int
+    gmacs: float
+    head_gmacs: float
+    relative: float  # to the same backbone with global average pooling
+    paper_gmacs: float | None = None
+    paper_relative: float | None = None
+    difference: float | None = None  # of gmacs to the paper's, as a share
+    explanation: str = ""
+
+
+def measure(
+    backbone: str, size: int, head: str, options: Mapping[str, Any], labels: int
+) -> tuple[int, int, float, float]:
+    """(parameters, of them the head's, G multiply-adds, of them the head's) for one image."""
+    import timm
+
+    name = BUNDLED[backbone].timm_name if backbone in BUNDLED else backbone
+    if not timm.is_model(name.split(".")[0]):
+        raise ConfigError(f"there is no backbone {backbone!r}{closest(backbone, [*BUNDLED, *timm.list_models()])}")
+    with warnings.catch_warnings(), torch.device("meta"):
+        warnings.simplefilter("ignore")
+        model = attach(timm.create_model(name), head, labels, **options).eval()
+        image = torch.empty(1, 3, size, size)
+        with FlopCounterMode(display=False, depth=2) as counter, torch.no_grad():
+            model(image)
+    counts = counter.get_flop_counts()
+    ours = sum(counts.get("WithHead.head", {}).values())
+    head_size = sum(p.numel() for p in model.head.parameters())
+    return sum(p.numel() for p in model.parameters()), head_size, counter.get_total_flops() / 2e9, ours / 2e9
+
+
+def paper_rows() -> list[Cost]:
+    """The paper's rows, each beside its figure and beside average pooling on the same backbone, labels and size."""
+    pooled = {(c.backbone, c.size, c.labels): c.paper for c in CASES if c.head is GAP}
+    rows = []
+    for case in CASES:
+        key = (case.backbone, case.size, case.labels)
+        row = _cost(case.backbone, case.size, case.head, case.labels, case.table)
+        off = row.gmacs / case.paper - 1
+        rows.append(
+            Cost(
+                **{
+                    **asdict(row),
+                    "paper_gmacs": case.paper,
+                    "paper_relative": case.paper / pooled[key] if key in pooled else None,
+                    "difference": off,
+                    "explanation": case.word if abs(off) > EXPLAINED else "",
+                }
+            )
+        )
+    return rows
+
+
+def chosen_rows(
+    backbones: Sequence[str],
+    heads: Sequence[str],
+    labels: Sequence[int],
+    sizes: Sequence[int],
+    options: Mapping[str, Any],
+) -> list[Cost]:
+    """Every combination. Options go to the heads that know them."""
+    for head in heads:
+        HEADS.get(head)
+    known = {head: set(HEADS.get(head).Options.__dataclass_fields__) for head in heads}
+    for name in options:
+        if not any(name in fields for fields in known.values()):
+            raise ConfigError(f"no head asked for has the option {name!r}{closest(name, set().union(*known.values()))}")
+    return [
+        _cost(backbone, size, (head, {k: v for k, v in options.items() if k in known[head]}), count, "")
+        for backbone in backbones
+        for size in sizes
+        for count in labels
+        for head in heads
+    ]
+
+
+def _cost(backbone: str, size: int, head: tuple[str, dict[str, Any]], labels: int, table: str) -> Cost:
+    name, options = head
+    parameters, head_parameters, gmacs, head_gmacs = measure(backbone, size, name, options, labels)
+    plain = gmacs - head_gmacs + measure_linear(backbone, labels)
+    queries = {"linear": None, "ml_decoder": options.get("groups")}.get(name, labels)
+    return Cost(
+        table, backbone, size, name, labels, queries, parameters, head_parameters, gmacs, head_gmacs, gmacs / plain
+    )
+
+
+def measure_linear(backbone: str, labels: int) -> float:
+    """G multiply-adds of the linear head on this backbone's features."""
+    import timm
+
+    name = BUNDLED[backbone].timm_name if backbone in BUNDLED else backbone
+    with warnings.catch_warnings(), torch.device("meta"):
+        warnings.simplefilter("ignore")
+        features: int = timm.create_model(name).num_features
+    return features * labels / 1e9
+
+
+def print_costs(rows: Sequence[Cost]) -> None:
+    compared = any(row.paper_gmacs is not None for row in rows)
+    table = Table(title=TITLE, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    texts = ["backbone", "head"]
+    numbers = ["labels", *([] if compared else ["M", "head M"]), "G MAC"]
+    numbers += ["× GAP", "paper", "× GAP", "off"] if compared else ["head G", "× GAP"]
+    for name in texts:
+        table.add_column(name, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        queries = "" if row.queries in (None, row.labels) else f" K={row.queries}"
+        sizes = [] if compared else [f"{row.parameters / 1e6:.2f}", f"{row.head_parameters / 1e6:.2f}"]
+        macs = f"{row.gmacs:.2f}" if row.gmacs < 100 else f"{row.gmacs:.1f}"
+        rest = [f"{row.relative:.2f}", *_beside(row)] if compared else [f"{row.head_gmacs:.3f}", f"{row.relative:.2f}"]
+        table.add_row(f"{row.backbone} {row.size}", f"{row.head}{queries}", f"{row.labels}", *sizes, macs, *rest)
+    out = Console(highlight=False)
+    out.print(table)
+    for word in dict.fromkeys(row.explanation for row in rows if row.explanation):
+        where = ", ".join(f"{r.head} with {r.labels:,} labels" for r in rows if r.explanation == word)
+        out.print(f"  · more than 5 % off ({where}): {word}", soft_wrap=True, markup=False)
+
+
+def _beside(row: Cost) -> tuple[str, str, str]:
+    """The paper's figure, its ratio to its own average pooling, and how far ours is off."""
+    ratio = "–" if row.paper_relative is None else f"{row.paper_relative:.2f}"
+    return f"{row.paper_gmacs}", ratio, f"{100 * (row.difference or 0):+.1f}%"
+
+
+def write_costs(rows: Sequence[Cost], path: Path) -> None:
+    write_text(path, json.dumps([asdict(row) for row in rows], indent=1) + "\n")

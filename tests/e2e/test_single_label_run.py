@@ -1,0 +1,61 @@
+"""One label per image, from a folder for each label to a judged classifier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import COLOURS
+from PIL import Image
+from test_command_line import manylabel, settings
+
+import manylabel as ml
+
+
+@pytest.fixture
+def colours(tmp_path: Path) -> Path:
+    """Folders red/, green/, blue/, white/ of twelve photos each."""
+    rng = np.random.default_rng(0)
+    for name, colour in COLOURS.items():
+        folder = tmp_path / "colours" / name
+        folder.mkdir(parents=True)
+        for i in range(12):
+            pixels = rng.integers(90, 130, (64, 64, 3)).astype(np.uint8)
+            pixels[8:56, 8:56] = colour
+            Image.fromarray(pixels).save(folder / f"{i:02d}.png")
+    return tmp_path / "colours"
+
+
+@pytest.mark.parametrize("loss", [None, "asl_single", "bce"])
+def test_train_judge_predict(colours: Path, tmp_path: Path, tiny_settings: list[str], loss: str | None) -> None:
+    wanted = [*tiny_settings, "train.epochs=40", "data.workers=0", *([f"loss.name={loss}"] if loss else [])]
+    run = ml.train(colours, out=tmp_path / "run", task="single_label", settings=wanted)
+    assert run.results["top1"] >= 75  # 25 by guessing
+    assert run.results["top5"] == 100
+    assert run.results["model"]["task"] == "single_label"
+    again, _ = ml.evaluate(run.folder)
+    assert again["top1"] == pytest.approx(run.results["top1"])
+    assert "Top 1" in (run.folder / "report.html").read_text(encoding="utf-8")
+
+    predictor = ml.Predictor.load(run.folder)
+    (prediction,) = predictor.predict(colours / "red" / "00.png")
+    assert len(prediction.present) == 1
+    assert prediction.present[0] == prediction.labels[0].label
+    if loss != "bce":
+        assert sum(entry.score for entry in prediction.labels) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_command_line(colours: Path, photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:
+    tiny = settings(*tiny_settings, "train.epochs=2", "data.workers=0")
+    done = manylabel("train", colours, "--task", "single_label", "--out", tmp_path / "run", *tiny)
+    assert done.returncode == 0, done.stderr
+    assert "top-1 accuracy" in done.stdout
+    many = manylabel("train", photos, "--task", "single_label", "--out", tmp_path / "no", *tiny)
+    assert many.returncode == 2
+    assert "several labels" in many.stderr
+    typo = manylabel("train", photos, "--task", "singel_label", "--out", tmp_path / "no", *tiny)
+    assert typo.returncode == 2
+    assert "did you mean 'single_label'" in typo.stderr
+    hint = manylabel("train", colours, "--out", tmp_path / "many", *tiny)
+    assert "every image has exactly one label: --task single_label" in hint.stderr

@@ -1,0 +1,208 @@
+"""ML-Decoder against a literal version: loops over images, queries, heads, tokens and labels (Eq. 3–6, App. K and L)."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import literal_attention as literal
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from manylabel.config import Part
+from manylabel.features import Features
+from manylabel.head import HEADS, LabelKnowledge
+from manylabel.head.ml_decoder import MLDecoder
+
+CHANNELS = {"stage4": 6, "final": 9}
+SMALL: dict[str, Any] = {"dim": 24, "heads": 4, "hidden": 20, "dropout": 0.0}
+WORD = 5  # d_w
+
+
+def features(batch: int = 2) -> Features:
+    generator = torch.Generator().manual_seed(7)
+    return Features(
+        {
+            "stage4": torch.randn(batch, 6, 4, 6, generator=generator),
+            "final": torch.randn(batch, 9, 2, 3, generator=generator),
+        }
+    )
+
+
+def vectors(n: int, seed: int = 3) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, WORD)).astype(np.float32)
+
+
+def build(n: int, unseen: np.ndarray | None = None, **options: Any) -> MLDecoder:
+    torch.manual_seed(0)
+    together = np.random.default_rng(1).integers(0, 9, (n, n))
+    knowledge = LabelKnowledge(vectors(n), together + together.T, unseen)
+    head: MLDecoder = HEADS.build(
+        Part("ml_decoder", SMALL | options), channels=CHANNELS, num_labels=n, knowledge=knowledge
+    )
+    with torch.no_grad():  # biases and norms that are zero or one would hide mistakes
+        for parameter in head.parameters():
+            if parameter.ndim == 1:
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    return head
+
+
+# --- the paper, literally -------------------------------------------------------------------------------------------
+
+
+def group_fully_connected(g: list[Tensor], group_weights: Tensor, num_classes: int) -> Tensor:
+    """Appendix K: a product for each group, flattened, and the padding cut off."""
+    output = []
+    for i in range(len(g)):
+        g_i = g[i]  # [embeddings]
+        w_i = group_weights[i]  # [embeddings, classes // groups]
+        output.append(g_i @ w_i)
+    return torch.cat(output)[:num_classes]
+
+
+def group_weights_zsl(words: Tensor, w: Tensor, groups: int, size: int) -> Tensor:
+    """Appendix L: group_weights[i // g, :, i % g] = W · wordvecs[i]."""
+    weights = torch.zeros(groups, len(w), size, dtype=torch.float64)
+    for i in range(len(words)):
+        weights[i // size, :, i % size] = w @ words[i]
+    return weights
+
+
+def literal_logits(head: MLDecoder, given: Features) -> Tensor:
+    """Eq. 4 for every image; labels are put into the order of their slots first and back at the end."""
+    o = head.options
+    n, size = head.num_labels, head.size
+    groups = -(-n // size)
+    slot = (head.words.slot if hasattr(head, "words") else head.slot).tolist()
+    label_at = {s: i for i, s in enumerate(slot)}
+    words = torch.stack([head.words.vectors[label_at[s]] for s in range(n)]) if hasattr(head, "words") else None
+    if o.query == "text" and size == 1:
+        assert words is not None
+        queries = [torch.clamp(literal.linear(head.queries.project, word), min=0) for word in words]
+    elif o.query == "text":
+        assert words is not None
+        nothing = torch.zeros(o.dim // size, dtype=torch.float64)
+        queries = []
+        for k in range(groups):  # Eq. 5: q_k = concat({W_a · N_i}), zeros where no label is
+            parts = [
+                head.queries.project.weight @ words[i] if i < n else nothing for i in range(k * size, (k + 1) * size)
+            ]
+            queries.append(torch.cat(parts))
+    else:
+        queries = list(head.queries.weight)
+    rows = []
+    for image in range(len(given.final)):
+        e = literal.tokens(head.tokens, given, image, relu=True)
+        t = queries
+        for layer in head.layers:
+            t = [literal.layer_norm(layer.norm1, q + q) for q in t]
+            looked = literal.attention(layer.attention, t, e, e)
+            t = [literal.layer_norm(layer.norm2, q + a) for q, a in zip(t, looked, strict=True)]
+            t = [literal.layer_norm(layer.norm3, q + literal.feed_forward(layer.feed_forward, q)) for q in t]
+        if o.pooling == "text":
+            assert words is not None
+            weights = group_weights_zsl(words, head.pool.project.weight, groups, size)  # Eq. 6
+        elif o.pooling == "shared":
+            weights = torch.stack([head.pool.weight[0]] * groups)
+        else:
+            weights = head.pool.weight
+        in_slots = group_fully_connected(t, weights, n)
+        logits = torch.stack([in_slots[slot[i]] for i in range(n)])
+        rows.append(logits + head.pool.bias)
+    return torch.stack(rows)
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
+
+VARIANTS: list[tuple[int, dict[str, Any]]] = [
+    (7, {}),  # full decoding
+    (1, {}),
+    (8, {"groups": 4}),
+    (7, {"groups": 3}),  # N not divisible by K: two places of the last group are empty
+    (10, {"groups": 6}),  # g = 2: the sixth query would have no label
+    (10, {"groups": 4, "grouping": "random"}),
+    (10, {"groups": 4, "grouping": "cooccurrence"}),
+    (10, {"groups": 4, "grouping": "text"}),
+    (7, {"groups": 3, "query": "learnable"}),
+    (7, {"layers": 2, "groups": 4}),
+    (7, {"stages": ("stage4", "final")}),
+    (6, {"query": "text", "pooling": "own"}),  # Table 7: fixed words, weights of their own
+    (6, {"query": "text", "pooling": "shared"}),  # full decoding for zero-shot
+    (7, {"query": "text", "pooling": "text", "groups": 3}),  # Eq. 5 and 6, N not divisible by K
+    (7, {"query": "text", "pooling": "text"}),
+    (7, {"query": "text", "pooling": "own", "groups": 3}),  # Table 8, rows 1 to 3
+    (7, {"query": "text", "pooling": "shared", "groups": 3}),
+    (7, {"query": "fixed", "pooling": "text", "groups": 3}),
+]
+
+
+@pytest.mark.parametrize(("n", "options"), VARIANTS, ids=str)
+class TestAgainstTheLiteralVersion:
+    def test_logits(self, n: int, options: dict[str, Any]) -> None:
+        head = build(n, **options).eval()
+        expected = literal_logits(copy.deepcopy(head).double(), features())
+        assert head(features()).shape == (2, n)
+        assert (head(features()) - expected).abs().max() < 1e-5
+
+    def test_gradients(self, n: int, options: dict[str, Any]) -> None:
+        head = build(n, **options).train()
+        exact = copy.deepcopy(head).double()
+        pull = torch.randn(2, n, generator=torch.Generator().manual_seed(5))
+        (head(features()) * pull).sum().backward()
+        (literal_logits(exact, features()) * pull).sum().backward()
+        for (name, ours), (_, theirs) in zip(head.named_parameters(), exact.named_parameters(), strict=True):
+            assert ours.grad is not None, name
+            scale = max(1.0, float(theirs.grad.abs().max()))
+            assert (ours.grad - theirs.grad).abs().max() / scale < 1e-5, name
+
+
+def test_padding_of_the_last_group_gets_no_gradient() -> None:
+    """N = 7 in K = 3 groups of 3: places 7 and 8 belong to no label."""
+    head = build(7, groups=3)
+    head(features()).square().sum().backward()
+    grad = head.pool.weight.grad  # [3, D, 3]
+    assert grad is not None
+    assert not grad[2, :, 1:].any()
+    assert grad[2, :, 0].any()
+    assert grad[:2].any()
+
+
+def test_training_asks_only_for_seen_labels() -> None:
+    """In training the logits are those of a head that knows nothing but the seen labels; unseen ones are 0."""
+    unseen = np.array([False, True, False, False, True, False, False])
+    for options in ({"pooling": "shared"}, {"pooling": "text", "groups": 3}):
+        head = build(7, unseen, query="text", **options).train()
+        alone = copy.deepcopy(head)
+        alone.relabel(vectors(7)[~unseen])
+        logits = head(features())
+        assert torch.equal(logits[:, unseen], torch.zeros(2, 2))
+        torch.testing.assert_close(logits[:, ~unseen], alone.eval()(features()), atol=1e-5, rtol=0)
+        assert head.eval()(features())[:, unseen].abs().min() > 0
+
+
+def test_random_queries_cost_what_a_missed_label_costs() -> None:
+    """−log σ of the random queries' logits, in proportion to their number (ours; the paper does not say)."""
+    head = build(6, query="text", pooling="shared", random_queries=3).train()
+    torch.manual_seed(11)
+    logits = head(features())
+    torch.manual_seed(11)
+    random = torch.randn(3, WORD)
+    twin = copy.deepcopy(head).eval()
+    twin.words.vectors = torch.cat([twin.words.vectors, random])
+    twin.words.slot = torch.arange(9)
+    twin.num_labels = 9
+    every = twin(features())
+    torch.testing.assert_close(logits, every[:, :6], atol=1e-5, rtol=0)
+    expected = -torch.log(torch.sigmoid(every[:, 6:])).mean() * 3 / 6
+    assert head.auxiliary is not None
+    torch.testing.assert_close(head.auxiliary, expected, atol=1e-5, rtol=0)
+    head.eval()(features())
+    assert head.auxiliary is None
+
+
+def test_query_noise_is_drawn_anew_for_each_batch_and_never_when_judging() -> None:
+    head = build(6, query="text", pooling="shared", query_noise=0.5)
+    assert not torch.equal(head.train()(features()), head(features()))
+    assert torch.equal(head.eval()(features()), head(features()))

@@ -1,0 +1,45 @@
+"""The cost of heads against the ML-Decoder paper's tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from manylabel.bench.cost import EXPLAINED, chosen_rows, measure, paper_rows, write_costs
+from manylabel.error import ConfigError
+
+
+def test_the_papers_rows() -> None:
+    rows = paper_rows()
+    assert {row.table for row in rows} == {"1", "2", "9", "10"}
+    for row in rows:
+        assert row.difference is not None
+        assert abs(row.difference) < EXPLAINED or row.explanation
+        if row.head != "query2label" or row.labels <= 1000:
+            assert abs(row.difference) < 0.02
+    at = {(row.head, row.labels, row.queries): row.relative for row in rows if row.size == 224}
+    assert at["ml_decoder", 9600, 100] == pytest.approx(6.3 / 5.8, rel=0.05)
+    assert at["query2label", 1000, 1000] == pytest.approx(14.2 / 5.7, rel=0.05)
+
+
+def test_a_linear_layer_costs_what_it_has_weights() -> None:
+    parameters, head, gmacs, head_gmacs = measure("test_resnet", 64, "linear", {}, 10)
+    assert head == head_gmacs * 1e9 + 10  # and ten biases
+    assert parameters > head
+    assert gmacs > head_gmacs
+
+
+def test_any_combination(tmp_path: Path) -> None:
+    rows = chosen_rows(["efficientnet_lite0"], ["linear", "ml_decoder"], [80, 800], [64, 96], {"groups": 40})
+    assert len(rows) == 8
+    assert {row.queries for row in rows} == {None, 40}
+    write_costs(rows, tmp_path / "cost.json")
+    assert json.loads((tmp_path / "cost.json").read_text())[0]["backbone"] == "efficientnet_lite0"
+    with pytest.raises(ConfigError, match="did you mean 'groups'"):
+        chosen_rows(["efficientnet_lite0"], ["ml_decoder"], [80], [64], {"gruops": 40})
+    with pytest.raises(ConfigError, match="did you mean 'ml_decoder'"):
+        chosen_rows(["efficientnet_lite0"], ["mldecoder"], [80], [64], {})
+    with pytest.raises(ConfigError, match="there is no backbone"):
+        chosen_rows(["efficientnet_lite9x"], ["linear"], [80], [64], {})
