@@ -46,8 +46,9 @@ class Model(nn.Module):
         return self.head(self.neck(features))
 
     def auxiliary_loss(self) -> Tensor | None:
-        """What the last training pass adds to the loss, where the head has such a cost."""
-        return self.head.auxiliary if self.training else None
+        """What the last training pass adds to the loss, where the head has such a cost; it is given once."""
+        cost, self.head.auxiliary = self.head.auxiliary, None
+        return cost
 
     def parameter_counts(self) -> tuple[int, int]:
         """(all, trained)"""

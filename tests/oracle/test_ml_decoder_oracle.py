@@ -185,11 +185,11 @@ def test_training_asks_only_for_seen_labels() -> None:
 def test_random_queries_cost_what_a_missed_label_costs() -> None:
     """−log σ of the random queries' logits, in proportion to their number (ours; the paper does not say)."""
     head = build(6, query="text", pooling="shared", random_queries=3).train()
+    twin = copy.deepcopy(head).eval()
     torch.manual_seed(11)
     logits = head(features())
     torch.manual_seed(11)
     random = torch.randn(3, WORD)
-    twin = copy.deepcopy(head).eval()
     twin.words.vectors = torch.cat([twin.words.vectors, random])
     twin.words.slot = torch.arange(9)
     twin.num_labels = 9

@@ -48,7 +48,7 @@ def test_what_cannot_work_is_said() -> None:
         heads.attach(nn.Linear(2, 2), "linear", 3)
     with pytest.raises(ConfigError, match="did you mean 'ml_decoder'"):
         heads.attach(timm.create_model("test_resnet"), "ml_decodr", 3)
-    with pytest.raises(ConfigError, match="'gruops'; did you mean 'groups'"):
+    with pytest.raises(ConfigError, match="gruops'; did you mean 'groups'"):
         heads.attach(timm.create_model("test_resnet"), "ml_decoder", 3, gruops=2)
     with pytest.raises(ConfigError, match="num_labels"):
         heads.attach(timm.create_model("test_resnet"), "linear", 0)
