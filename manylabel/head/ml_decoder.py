@@ -19,7 +19,7 @@ from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
 from manylabel.head.group_linear import GroupLinear
 from manylabel.head.grouping import group_size, slots
 from manylabel.head.tokens import TokenOptions, Tokens
-from manylabel.head.words import Asked, WordLinear, WordQueries, Words
+from manylabel.head.words import Asked, Space, WordLinear, WordQueries, Words
 from manylabel.require import require
 
 USUAL_GROUPS = 100  # the paper's K for thousands of labels
@@ -87,7 +87,13 @@ class MLDecoder(Head):
         pooling: Literal["own", "shared", "text"] = option(
             "own", "last layer: weights per group (Eq. 3), one for all labels, or made from words (Eq. 6)"
         )
-        query_noise: float = option(0.0, "query-noise augmentation: σ added to text vectors of length √d in training")
+        word_space: Literal["seen", "plain"] = option(
+            "seen",
+            "text vectors in the space that the trained labels span, where new ones can be compared; or as they are",
+        )
+        query_noise: float = option(
+            0.0, "query-noise augmentation: σ of the noise on text vectors, whose entries have mean square 1"
+        )
         random_queries: int = option(0, "random-query augmentation: so many random vectors per batch, target 1")
 
         def __post_init__(self) -> None:
@@ -122,7 +128,7 @@ class MLDecoder(Head):
         vectors = knowledge.vectors
         if "text" in (o.query, o.pooling):
             self.words = self._words(_needed(vectors, num_labels), knowledge)
-            word_dim = self.words.vectors.shape[1]
+            word_dim = self.words.size
         else:
             self.register_buffer("slot", torch.as_tensor(self._slots(knowledge.vectors, knowledge)))
         if o.query == "text":
@@ -172,7 +178,7 @@ class MLDecoder(Head):
         how = "order" if knowledge.restored and o.grouping in ("cooccurrence", "text") else o.grouping
         return slots(how, count, self.size, seed=o.grouping_seed, together=together, vectors=vectors)
 
-    def _words(self, vectors: np.ndarray, knowledge: LabelKnowledge) -> Words:
+    def _words(self, vectors: np.ndarray, knowledge: LabelKnowledge, space: Space | None = None) -> Words:
         o, unseen = self.options, knowledge.unseen
         seen = np.arange(self.num_labels)
         if unseen is not None and unseen.any():
@@ -182,8 +188,11 @@ class MLDecoder(Head):
                     f"this head has query={o.query} and pooling={o.pooling}"
                 )
             seen = np.flatnonzero(~unseen)
+        if space is None:
+            spanned = o.word_space == "seen" and len(seen) > 2
+            space = Space.of_seen(vectors[seen]) if spanned else Space.plain(vectors.shape[1])
         slot, seen_slot = self._slots(vectors, knowledge), self._slots(vectors, knowledge, seen)
-        return Words(vectors, slot, seen, seen_slot, o.query_noise, o.random_queries)
+        return Words(vectors, space, slot, seen, seen_slot, o.query_noise, o.random_queries)
 
     @property
     def vectors(self) -> np.ndarray | None:
@@ -215,7 +224,8 @@ class MLDecoder(Head):
             )
         self.num_labels = len(vectors)
         knowledge = LabelKnowledge(vectors, restored=self.options.grouping == "cooccurrence")
-        self.words = self._words(vectors, knowledge).to(known.device).train(self.training)
+        space = Space(self.words.centre.cpu(), self.words.basis.cpu())
+        self.words = self._words(vectors, knowledge, space).to(known.device).train(self.training)
 
 
 def _group_size(o: MLDecoder.Options, num_labels: int) -> int:

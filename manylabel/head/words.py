@@ -21,6 +21,26 @@ class Asked:
     random: int = 0  # so many at the end are random vectors, no labels
 
 
+@dataclass(frozen=True)
+class Space:
+    """How text vectors become N_i: minus `centre`, times `basis`. What seen labels say nothing about is left out."""
+
+    centre: Tensor  # [d]
+    basis: Tensor  # [d, d_w]
+
+    @classmethod
+    def of_seen(cls, vectors: np.ndarray) -> Space:
+        """The directions in which the seen labels [S, d] differ from their mean, the strongest first."""
+        rows = one_length(torch.as_tensor(vectors))
+        centre = rows.mean(dim=0)
+        _, _, directions = torch.linalg.svd((rows - centre).double(), full_matrices=False)
+        return cls(centre, directions[: len(rows) - 1].T.float().contiguous())
+
+    @classmethod
+    def plain(cls, size: int) -> Space:
+        return cls(torch.zeros(size), torch.eye(size))
+
+
 class Words(nn.Module):
     """The vectors N_i of all labels, of one length, with the two query augmentations of the paper.
 
@@ -28,24 +48,43 @@ class Words(nn.Module):
     batch, `random` appends so many random vectors, which the head shall recognise as noise.
     """
 
-    vectors: Tensor  # [N, d_w]
+    vectors: Tensor  # [N, d], as the embedder gives them
+    centre: Tensor  # [d]
+    basis: Tensor  # [d, d_w]
     slot: Tensor  # [N]
     seen: Tensor  # [S]: which labels training asks for
     seen_slot: Tensor  # [S]
 
     def __init__(
-        self, vectors: np.ndarray, slot: np.ndarray, seen: np.ndarray, seen_slot: np.ndarray, noise: float, random: int
+        self,
+        vectors: np.ndarray,
+        space: Space,
+        slot: np.ndarray,
+        seen: np.ndarray,
+        seen_slot: np.ndarray,
+        noise: float,
+        random: int,
     ) -> None:
         super().__init__()
         self.noise, self.random = noise, random
         self.register_buffer("vectors", one_length(torch.as_tensor(vectors)))
+        self.register_buffer("centre", space.centre)
+        self.register_buffer("basis", space.basis)
         for name, values in (("slot", slot), ("seen", seen), ("seen_slot", seen_slot)):
             self.register_buffer(name, torch.as_tensor(values, dtype=torch.int64))
 
+    @property
+    def size(self) -> int:
+        return self.basis.shape[1]
+
+    def all(self) -> Tensor:
+        """N_i of every label. [N, d_w]"""
+        return one_length((self.vectors - self.centre) @ self.basis)
+
     def forward(self) -> Asked:
         if not self.training:
-            return Asked(self.vectors, self.slot)
-        words, slot = self.vectors[self.seen], self.seen_slot
+            return Asked(self.all(), self.slot)
+        words, slot = self.all()[self.seen], self.seen_slot
         if self.noise:
             words = words + self.noise * torch.randn_like(words)
         if self.random:

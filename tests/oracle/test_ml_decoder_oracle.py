@@ -15,6 +15,7 @@ from manylabel.config import Part
 from manylabel.features import Features
 from manylabel.head import HEADS, LabelKnowledge
 from manylabel.head.ml_decoder import MLDecoder
+from manylabel.head.words import Space, one_length
 
 CHANNELS = {"stage4": 6, "final": 9}
 SMALL: dict[str, Any] = {"dim": 24, "heads": 4, "hidden": 20, "dropout": 0.0}
@@ -70,6 +71,16 @@ def group_weights_zsl(words: Tensor, w: Tensor, groups: int, size: int) -> Tenso
     return weights
 
 
+def literal_words(head: MLDecoder) -> Tensor:
+    """Each label's vector minus the mean of the seen ones, in the stored directions, with entries of mean square 1."""
+    rows = []
+    for vector in head.words.vectors:
+        turned = [torch.dot(vector - head.words.centre, direction) for direction in head.words.basis.T]
+        length = torch.sqrt(sum(entry**2 for entry in turned) / len(turned))
+        rows.append(torch.stack(turned) / length)
+    return torch.stack(rows)
+
+
 def literal_logits(head: MLDecoder, given: Features) -> Tensor:
     """Eq. 4 for every image; labels are put into the order of their slots first and back at the end."""
     o = head.options
@@ -77,7 +88,7 @@ def literal_logits(head: MLDecoder, given: Features) -> Tensor:
     groups = -(-n // size)
     slot = (head.words.slot if hasattr(head, "words") else head.slot).tolist()
     label_at = {s: i for i, s in enumerate(slot)}
-    words = torch.stack([head.words.vectors[label_at[s]] for s in range(n)]) if hasattr(head, "words") else None
+    words = literal_words(head)[[label_at[s] for s in range(n)]] if hasattr(head, "words") else None
     if o.query == "text" and size == 1:
         assert words is not None
         queries = [torch.clamp(literal.linear(head.queries.project, word), min=0) for word in words]
@@ -135,6 +146,7 @@ VARIANTS: list[tuple[int, dict[str, Any]]] = [
     (7, {"query": "text", "pooling": "own", "groups": 3}),  # Table 8, rows 1 to 3
     (7, {"query": "text", "pooling": "shared", "groups": 3}),
     (7, {"query": "fixed", "pooling": "text", "groups": 3}),
+    (6, {"query": "text", "pooling": "shared", "word_space": "plain"}),
 ]
 
 
@@ -182,6 +194,18 @@ def test_training_asks_only_for_seen_labels() -> None:
         assert head.eval()(features())[:, unseen].abs().min() > 0
 
 
+def test_the_space_of_the_seen_labels() -> None:
+    """Seen labels keep their differences exactly; what points out of their space is gone."""
+    given = vectors(4)  # of five numbers: three directions between four labels
+    space = Space.of_seen(given)
+    assert space.basis.shape == (WORD, 3)
+    rows = one_length(torch.as_tensor(given))
+    turned = (rows - space.centre) @ space.basis
+    torch.testing.assert_close(torch.cdist(turned, turned), torch.cdist(rows, rows), atol=1e-5, rtol=0)
+    outside = torch.linalg.svd((rows - space.centre).double(), full_matrices=True)[2][-1].float()
+    assert (outside @ space.basis).abs().max() < 1e-5
+
+
 def test_random_queries_cost_what_a_missed_label_costs() -> None:
     """−log σ of the random queries' logits, in proportion to their number (ours; the paper does not say)."""
     head = build(6, query="text", pooling="shared", random_queries=3).train()
@@ -189,8 +213,8 @@ def test_random_queries_cost_what_a_missed_label_costs() -> None:
     torch.manual_seed(11)
     logits = head(features())
     torch.manual_seed(11)
-    random = torch.randn(3, WORD)
-    twin.words.vectors = torch.cat([twin.words.vectors, random])
+    random = torch.randn(3, head.words.size)
+    twin.words.all = lambda: torch.cat([head.words.all(), random])  # type: ignore[method-assign]
     twin.words.slot = torch.arange(9)
     twin.num_labels = 9
     every = twin(features())
