@@ -15,6 +15,7 @@ from manylabel.config import Part
 from manylabel.error import BundleError, ConfigError, DataError
 from manylabel.head.words import one_length
 from manylabel.labels import LabelSpace
+from manylabel.model import Model
 from manylabel.text import EMBEDDERS, Embedder
 
 TOLERANCE = 1e-2  # of vectors with entries of mean square 1: other software, not other vectors
@@ -39,11 +40,18 @@ def with_new_labels(
         vectors = _embedded(bundle, space, text_file)
     if len(vectors) != len(space):
         raise ConfigError(f"there are {len(vectors)} vectors for {len(space)} labels")
-    model = copy.deepcopy(bundle.model)
+    model = _with_own_head(bundle.model)
     model.head.relabel(np.asarray(vectors, np.float32))
     usual = float(np.median(bundle.thresholds))
     thresholds = [bundle.thresholds[bundle.labels.index(name)] if name in bundle.labels else usual for name in space]
     return replace(bundle, model=model, labels=space, thresholds=np.array(thresholds), hierarchy=None, fitted_on="")
+
+
+def _with_own_head(model: Model) -> Model:
+    """The same model with a copy of its head; the backbone, which is large, stays one."""
+    other = copy.copy(model)
+    other._modules = {**model._modules, "head": copy.deepcopy(model.head)}
+    return other
 
 
 def _embedded(bundle: Bundle, labels: LabelSpace, text_file: str | None) -> np.ndarray:

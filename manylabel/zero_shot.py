@@ -40,15 +40,19 @@ def unseen_labels(config: ZeroShotConfig, table: Table) -> np.ndarray:
 
 
 def label_names(given: str, setting: str = "zero_shot.unseen") -> list[str]:
-    """Names with commas between them, or a file with one in a line."""
-    path = Path(given)
-    if path.suffix in (".txt", ".csv") or path.is_file():
+    """Names with commas between them, or a .txt file with one in a line."""
+    if is_file_name(given):
+        path = Path(given)
         try:
             text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{setting}: cannot read {path}: {error}") from error
         return [line.strip() for line in text.splitlines() if line.strip()]
     return [name.strip() for name in given.split(",") if name.strip()]
+
+
+def is_file_name(given: str) -> bool:
+    return given.strip().endswith((".txt", ".csv"))
 
 
 def _index(labels: LabelSpace, name: str) -> int:

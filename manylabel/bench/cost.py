@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,10 +107,19 @@ class Cost:
     explanation: str = ""
 
 
-def measure(
-    backbone: str, size: int, head: str, options: Mapping[str, Any], labels: int
-) -> tuple[int, int, float, float]:
-    """(parameters, of them the head's, G multiply-adds, of them the head's) for one image."""
+@dataclass(frozen=True)
+class Measured:
+    """One model, and what one image costs in G multiply-adds."""
+
+    parameters: int
+    head_parameters: int
+    gmacs: float
+    head_gmacs: float
+    channels: int  # of the final stage
+
+
+def measure(backbone: str, size: int, head: str, options: Mapping[str, Any], labels: int) -> Measured:
+    """Count a model without computing anything: meta tensors have shapes only."""
     import timm
 
     name = BUNDLED[backbone].timm_name if backbone in BUNDLED else backbone
@@ -118,14 +127,18 @@ def measure(
         raise ConfigError(f"there is no backbone {backbone!r}{closest(backbone, [*BUNDLED, *timm.list_models()])}")
     with warnings.catch_warnings(), torch.device("meta"):
         warnings.simplefilter("ignore")
-        model = attach(timm.create_model(name), head, labels, **options).eval()
-        image = torch.empty(1, 3, size, size)
+        body: Any = timm.create_model(name)
+        model = attach(body, head, labels, **options).eval()
         with FlopCounterMode(display=False, depth=2) as counter, torch.no_grad():
-            model(image)
-    counts = counter.get_flop_counts()
-    ours = sum(counts.get("WithHead.head", {}).values())
-    head_size = sum(p.numel() for p in model.head.parameters())
-    return sum(p.numel() for p in model.parameters()), head_size, counter.get_total_flops() / 2e9, ours / 2e9
+            model(torch.empty(1, 3, size, size))
+    head_flops = sum(counter.get_flop_counts().get("WithHead.head", {}).values())
+    return Measured(
+        sum(p.numel() for p in model.parameters()),
+        sum(p.numel() for p in model.head.parameters()),
+        counter.get_total_flops() / 2e9,
+        head_flops / 2e9,
+        int(body.num_features),
+    )
 
 
 def paper_rows() -> list[Cost]:
@@ -137,14 +150,12 @@ def paper_rows() -> list[Cost]:
         row = _cost(case.backbone, case.size, case.head, case.labels, case.table)
         off = row.gmacs / case.paper - 1
         rows.append(
-            Cost(
-                **{
-                    **asdict(row),
-                    "paper_gmacs": case.paper,
-                    "paper_relative": case.paper / pooled[key] if key in pooled else None,
-                    "difference": off,
-                    "explanation": case.word if abs(off) > EXPLAINED else "",
-                }
+            replace(
+                row,
+                paper_gmacs=case.paper,
+                paper_relative=case.paper / pooled[key] if key in pooled else None,
+                difference=off,
+                explanation=case.word if abs(off) > EXPLAINED else "",
             )
         )
     return rows
@@ -175,23 +186,22 @@ def chosen_rows(
 
 def _cost(backbone: str, size: int, head: tuple[str, dict[str, Any]], labels: int, table: str) -> Cost:
     name, options = head
-    parameters, head_parameters, gmacs, head_gmacs = measure(backbone, size, name, options, labels)
-    plain = gmacs - head_gmacs + measure_linear(backbone, labels)
+    m = measure(backbone, size, name, options, labels)
+    pooled = m.gmacs - m.head_gmacs + m.channels * labels / 1e9  # the same backbone with the linear head
     queries = {"linear": None, "ml_decoder": options.get("groups")}.get(name, labels)
     return Cost(
-        table, backbone, size, name, labels, queries, parameters, head_parameters, gmacs, head_gmacs, gmacs / plain
+        table,
+        backbone,
+        size,
+        name,
+        labels,
+        queries,
+        m.parameters,
+        m.head_parameters,
+        m.gmacs,
+        m.head_gmacs,
+        m.gmacs / pooled,
     )
-
-
-def measure_linear(backbone: str, labels: int) -> float:
-    """G multiply-adds of the linear head on this backbone's features."""
-    import timm
-
-    name = BUNDLED[backbone].timm_name if backbone in BUNDLED else backbone
-    with warnings.catch_warnings(), torch.device("meta"):
-        warnings.simplefilter("ignore")
-        features: int = timm.create_model(name).num_features
-    return features * labels / 1e9
 
 
 def print_costs(rows: Sequence[Cost]) -> None:

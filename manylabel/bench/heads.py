@@ -60,28 +60,29 @@ def run(quick: bool = False) -> list[Row]:
     return rows + _growth(images, repeats, 2_000 if quick else 10_000)
 
 
-def same_weights(ours: Head, theirs: Any) -> None:
+def same_weights(ours: Any, theirs: Any) -> None:
     """Give our head the weights of timm's."""
-    layer, a = ours.layers[0], theirs.decoder.layers[0]  # type: ignore[index, union-attr]
+    layer, its_layer = ours.layers[0], theirs.decoder.layers[0]
+    attention = its_layer.multihead_attn
     pairs = [
-        (ours.tokens.project[FINAL], theirs.embed_standart),  # type: ignore[index, union-attr]
-        (layer.feed_forward[0], a.linear1),  # type: ignore[index]
-        (layer.feed_forward[3], a.linear2),  # type: ignore[index]
-        (layer.attention.out, a.multihead_attn.out_proj),
-        *((getattr(layer, f"norm{i}"), getattr(a, f"norm{i}")) for i in (1, 2, 3)),
+        (ours.tokens.project[FINAL], theirs.embed_standart),
+        (layer.feed_forward[0], its_layer.linear1),
+        (layer.feed_forward[3], its_layer.linear2),
+        (layer.attention.out, attention.out_proj),
+        *((getattr(layer, f"norm{i}"), getattr(its_layer, f"norm{i}")) for i in (1, 2, 3)),
     ]
+    used = len(ours.queries.weight)  # timm keeps queries that no label uses
     with torch.no_grad():
         for mine, its in pairs:
             mine.weight.copy_(its.weight)
             mine.bias.copy_(its.bias)
-        weights, biases = a.multihead_attn.in_proj_weight.chunk(3), a.multihead_attn.in_proj_bias.chunk(3)
+        weights, biases = attention.in_proj_weight.chunk(3), attention.in_proj_bias.chunk(3)
         for i, name in enumerate(("query", "key", "value")):
             getattr(layer.attention, name).weight.copy_(weights[i])
             getattr(layer.attention, name).bias.copy_(biases[i])
-        used = len(ours.queries.weight)  # type: ignore[union-attr, arg-type]
-        ours.queries.weight.copy_(theirs.query_embed.weight[:used])  # type: ignore[union-attr, operator]
-        ours.pool.weight.copy_(theirs.duplicate_pooling[:used])  # type: ignore[union-attr, operator]
-        ours.pool.bias.copy_(theirs.duplicate_pooling_bias)  # type: ignore[union-attr, operator]
+        ours.queries.weight.copy_(theirs.query_embed.weight[:used])
+        ours.pool.weight.copy_(theirs.duplicate_pooling[:used])
+        ours.pool.bias.copy_(theirs.duplicate_pooling_bias)
 
 
 def pair(labels: int) -> tuple[Head, nn.Module]:
@@ -103,9 +104,9 @@ def _against_timm(labels: int, images: Tensor, repeats: int) -> list[Row]:
         raise AssertionError(f"the two heads differ by {gap:.2g}, so their speed must not be compared")
     rows = []
     for mode in ("eval", "train"):
-        times = interleave(_step(ours, features, mode), _step(peer, images, mode), repeats)
+        seconds, peer_seconds = interleave(_step(ours, features, mode), _step(peer, images, mode), repeats)
         case = f"{labels:,} labels, K = {min(labels, 100)}, batch {BATCH}, {GRID}×{GRID}×{CHANNELS}"
-        rows.append(less_is_better(f"ML-Decoder, {mode}", case, *(1000 * t for t in times), "ms", PEER))
+        rows.append(less_is_better(f"ML-Decoder, {mode}", case, 1000 * seconds, 1000 * peer_seconds, "ms", PEER))
     return rows
 
 
@@ -145,7 +146,8 @@ def _growth(images: Tensor, repeats: int, most: int) -> list[Row]:
                 long, short = interleave(_step(many, features, mode), _step(few, features, mode), times)
                 growth.append(long / short)
         case = f"time at {most:,} labels / at 1,000; ML-Decoder K = 100, batch {BATCH}; transformer decoder, batch 1"
-        rows.append(less_is_better(f"growth with labels, {mode}", case, *growth, "×", "transformer decoder"))
+        ours, theirs = growth
+        rows.append(less_is_better(f"growth with labels, {mode}", case, ours, theirs, "×", "transformer decoder"))
     return rows
 
 

@@ -169,7 +169,7 @@ def predict(
     top: Annotated[int | None, typer.Option(help="at most so many labels per image", min=1)] = None,
     labels: Annotated[
         str | None,
-        typer.Option(help="other labels than the trained ones, with commas, or a file of them (zero-shot models)"),
+        typer.Option(help="other labels than the trained ones, with commas, or a .txt file of them (zero-shot models)"),
     ] = None,
     vectors: Annotated[
         str | None,

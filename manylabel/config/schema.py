@@ -59,8 +59,7 @@ class ZeroShotConfig:
     """Labels that training never tells, judged all the same through their text vectors (see `text`)."""
 
     unseen: str = option(
-        "",
-        "the unseen labels: names with commas, a file with one in a line, or 'untold' = all that training never tells",
+        "", "unseen labels: names with commas, a .txt file with one in a line, or 'untold' = what training never tells"
     )
     in_training: Literal["error", "hide", "drop"] = option(
         "error",

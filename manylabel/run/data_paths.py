@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 
-from manylabel.config import DataConfig, Part
+from manylabel.config import Config, DataConfig, Part
+from manylabel.zero_shot import is_file_name
 
 
 def absolute(data: DataConfig) -> DataConfig:
@@ -19,12 +20,20 @@ def anonymous(data: DataConfig) -> DataConfig:
     return _each_path(data, os.path.basename)
 
 
-def absolute_text(text: Part) -> Part:
-    return _each_text_path(text, os.path.abspath)
+def with_absolute_paths(config: Config) -> Config:
+    """All sections with paths that hold from any folder."""
+    return replace(_other_paths(config, os.path.abspath), data=absolute(config.data))
 
 
-def anonymous_text(text: Part) -> Part:
-    return _each_text_path(text, os.path.basename)
+def without_paths(config: Config) -> Config:
+    """All sections with names only."""
+    return replace(_other_paths(config, os.path.basename), data=anonymous(config.data))
+
+
+def _other_paths(config: Config, change: Callable[[str], str]) -> Config:
+    unseen = config.zero_shot.unseen
+    zero_shot = replace(config.zero_shot, unseen=change(unseen)) if is_file_name(unseen) else config.zero_shot
+    return replace(config, text=_each_text_path(config.text, change), zero_shot=zero_shot)
 
 
 def _each_text_path(text: Part, change: Callable[[str], str]) -> Part:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from manylabel.data.read.split_file import split_of_rows, write_split_file
 from manylabel.data.table import Table
 from manylabel.error import CheckpointError, ConfigError
 from manylabel.report import write_report
-from manylabel.run.data_paths import absolute
+from manylabel.run.data_paths import with_absolute_paths
 
 
 def check_folder(folder: Path, config: Config, overwrite: bool) -> None:
@@ -43,7 +42,7 @@ def reopen_folder(folder: Path, recipe: str | None, settings: list[str], given: 
     old = parse(Config, values)
     again = merge(merge(values, load_recipe(recipe) if recipe else {}), given)
     asked = make_config(None, settings, **again)
-    changed = _differences(plain(old), plain(replace(asked, data=absolute(asked.data))))
+    changed = _differences(plain(old), plain(with_absolute_paths(asked)))
     if changed:
         raise ConfigError(
             f"{folder} was started with other settings ({', '.join(changed)}); resume it without them, or start a new run "

@@ -33,7 +33,7 @@ from manylabel.loss import LOSSES
 from manylabel.metric import fit_thresholds
 from manylabel.model import Model
 from manylabel.neck import NECKS
-from manylabel.run.data_paths import absolute, absolute_text, anonymous, anonymous_text
+from manylabel.run.data_paths import with_absolute_paths, without_paths
 from manylabel.run.feeds import check_cache, make_feeds
 from manylabel.run.folder import (
     check_folder,
@@ -118,14 +118,14 @@ def resolve(config: Config) -> Config:
     """The config with every option of every part written out; wrong names and options are found here, before work."""
     config = replace(
         config,
-        data=absolute(config.data),
         neck=NECKS.resolve(config.neck),
         head=HEADS.resolve(config.head),
-        text=absolute_text(EMBEDDERS.resolve(config.text)),
+        text=EMBEDDERS.resolve(config.text),
         loss=LOSSES.resolve(config.loss),
         optimiser=OPTIMISERS.resolve(config.optimiser),
         schedule=SCHEDULES.resolve(config.schedule),
     )
+    config = with_absolute_paths(config)
     check_cache(config)
     Task.of(config)
     return config
@@ -242,7 +242,7 @@ class _Run:
         config = self.config
         bundle = Bundle(
             model,
-            replace(config, data=anonymous(config.data), text=anonymous_text(config.text)),
+            without_paths(config),
             judged.labels,
             self._thresholds(scores, judged.matrix),
             model.backbone.preprocess,

@@ -25,10 +25,10 @@ def test_the_papers_rows() -> None:
 
 
 def test_a_linear_layer_costs_what_it_has_weights() -> None:
-    parameters, head, gmacs, head_gmacs = measure("test_resnet", 64, "linear", {}, 10)
-    assert head == round(head_gmacs * 1e9) + 10  # and ten biases
-    assert parameters > head
-    assert gmacs > head_gmacs
+    measured = measure("test_resnet", 64, "linear", {}, 10)
+    assert measured.head_parameters == round(measured.head_gmacs * 1e9) + 10  # and ten biases
+    assert measured.parameters > measured.head_parameters
+    assert measured.gmacs > measured.head_gmacs
 
 
 def test_any_combination(tmp_path: Path) -> None:
