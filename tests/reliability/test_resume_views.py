@@ -1,0 +1,37 @@
+"""CK4 for the heads with more state: views, words, random queries and averaged weights go on to the same bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_resume import _stop_after, _train, _weights
+
+from manylabel.training.stop import Stopped
+
+WORDS = "red 1 0 0 1\ngreen 0 1 0 1\nblue 0 0 1 1\nwhite 1 1 1 1\n"
+LOOP = ["train.epochs=2", "train.batch_size=8", "data.validation_share=0.17", "data.workers=0", "train.views=1"]
+HEADS = {
+    "groups": ["head.name=ml_decoder", "head.groups=2", "head.grouping=cooccurrence", "head.token_dropout=0.3"],
+    "words": ["head.name=ml_decoder", "head.query=text", "head.pooling=shared", "head.query_noise=0.2", "text.name=file"],
+    "query2label": ["head.name=query2label", "head.dim=32"],
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("stop_at", [4, 6])
+def test_stopped_runs_end_bit_for_bit_the_same(
+    photos: Path, tmp_path: Path, tiny_settings: list[str], monkeypatch: pytest.MonkeyPatch, head: str, stop_at: int
+) -> None:
+    (tmp_path / "words.txt").write_text(WORDS, encoding="utf-8")
+    settings = [*tiny_settings, *LOOP, *HEADS[head]]
+    if head == "words":
+        settings += [f"text.path={tmp_path / 'words.txt'}", "head.random_queries=2", "zero_shot.unseen=white"]
+        settings += ["zero_shot.in_training=hide"]
+    _train(photos, tmp_path / "whole", settings)
+    with monkeypatch.context() as patch:
+        _stop_after(patch, stop_at)
+        with pytest.raises(Stopped, match="--resume"):
+            _train(photos, tmp_path / "cut", settings)
+    _train(photos, tmp_path / "cut", settings, resume=True)
+    assert _weights(tmp_path / "cut") == _weights(tmp_path / "whole")
