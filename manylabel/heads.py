@@ -49,7 +49,8 @@ def attach(model: Any, head: str, num_labels: int, *, vectors: np.ndarray | None
     built: Head = HEADS.build(
         Part(head, options), channels=reader.channels, num_labels=num_labels, knowledge=LabelKnowledge(vectors)
     )
-    return WithHead(model, built, reader)
+    first = next(model.parameters(), None)
+    return WithHead(model, built if first is None else built.to(first.device, first.dtype), reader)
 
 
 def names() -> list[str]:

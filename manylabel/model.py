@@ -45,10 +45,10 @@ class Model(nn.Module):
         features = inputs if isinstance(inputs, Features) else self.features(inputs)
         return self.head(self.neck(features))
 
-    def auxiliary_loss(self) -> Tensor | None:
-        """What the last training pass adds to the loss, where the head has such a cost; it is given once."""
-        cost, self.head.auxiliary = self.head.auxiliary, None
-        return cost
+    def take_extra_costs(self) -> Tensor | None:
+        """[B, R] of the last training pass, where the head has such costs; given once."""
+        costs, self.head.extra_costs = self.head.extra_costs, None
+        return costs
 
     def parameter_counts(self) -> tuple[int, int]:
         """(all, trained)"""

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from manylabel import console
 from manylabel.bundle import Bundle
 from manylabel.config import Part
 from manylabel.error import BundleError, ConfigError, DataError
@@ -63,11 +64,14 @@ def _embedded(bundle: Bundle, labels: LabelSpace, text_file: str | None) -> np.n
             part = Part(name, {"path": text_file})
     elif "path" in part.options and not Path(part.options["path"]).is_file():
         raise BundleError(
-            f"this model knows words by {bundle.text_source}; say where that file is: --vectors {part.options['path']}"
+            f"this model knows words by {bundle.text_source}; say where that file is: --vectors …/{part.options['path']}"
         )
     embedder: Embedder = EMBEDDERS.build(part)
     _compare(bundle, embedder)
-    return embedder.embed(labels.names)
+    vectors = embedder.embed(labels.names)
+    for note in embedder.notes:
+        console.warn(note)
+    return vectors
 
 
 def _compare(bundle: Bundle, embedder: Embedder) -> None:

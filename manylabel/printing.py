@@ -26,13 +26,14 @@ def print_figures(results: dict[str, Any]) -> None:
     table = Table(title=Text(f"{results['title']}: {data['name']} {data['split']}, {data['images']} images", "bold"))
     table.add_column("figure")
     table.add_column("percent", justify="right")
+    decided = "the highest score" if "top1" in results else "at each label's threshold"
     rows = [
         *((f"top-{k} accuracy", results[f"top{k}"]) for k in (1, 5) if f"top{k}" in results),
         ("mAP (not interpolated)", results["mAP"]),
         ("mAP (VOC-interpolated)", results["mAP_interpolated"]),
         *((f"{name} (at 0.5)", results[name]) for name in ("CP", "CR", "CF1", "OP", "OR", "OF1")),
-        ("CF1 (at each label's threshold)", results["at_thresholds"]["CF1"]),
-        ("OF1 (at each label's threshold)", results["at_thresholds"]["OF1"]),
+        (f"CF1 ({decided})", results["at_thresholds"]["CF1"]),
+        (f"OF1 ({decided})", results["at_thresholds"]["OF1"]),
         ("calibration error", results["calibration_error"]),
     ]
     rows += [(f"mAP of level {row['level']} ({row['labels']} labels)", row["mAP"]) for row in results.get("levels", ())]

@@ -12,7 +12,7 @@ from torch import Tensor
 from manylabel.config import Config
 from manylabel.data.table import Table
 from manylabel.error import ConfigError, DataError
-from manylabel.labels import ABSENT, PRESENT, known, support
+from manylabel.labels import ABSENT, PRESENT, UNKNOWN, known, support
 from manylabel.loss import LOSSES
 from manylabel.metric import mean_average_precision, top_k_accuracy
 
@@ -59,8 +59,12 @@ class Task:
 
     # --- data -----------------------------------------------------------------------------------------------------------
 
-    def fit(self, table: Table) -> Table:
-        """The table as this task needs it: with one label per image, one that is present makes the others absent."""
+    def fit(self, table: Table, training: bool = True) -> Table:
+        """The table as this task needs it: with one label per image, one that is present makes the others absent.
+
+        An image whose label is not known says nothing. One that has no label at all is an error in training; when a model
+        is judged, its label may be one that the model does not know, so it is left out and counted.
+        """
         if not self.single:
             return table
         present = (table.matrix == PRESENT).sum(axis=1)
@@ -73,14 +77,16 @@ class Task:
                 f"{table.name}: {table.keys[row]}{more} have several labels ({', '.join(names[:SHOWN])}), "
                 "but task=single_label takes exactly one; train with --task multi_label"
             )
-        none = np.flatnonzero((present == 0) & known(table.matrix).any(axis=1))
-        if len(none):
+        none = np.flatnonzero((present == 0) & known(table.matrix).all(axis=1))
+        if len(none) and training:
             raise DataError(
                 f"{table.name}: {len(none)} images have no label, first {table.keys[none[0]]}; task=single_label takes "
                 "exactly one: leave these images out, give them a label of their own, or train with --task multi_label"
             )
         matrix = np.where((present == 1)[:, None] & (table.matrix != PRESENT), np.int8(ABSENT), table.matrix)
-        return replace(table, matrix=matrix)
+        matrix[present == 0] = UNKNOWN
+        said = (f"{len(none)} images have none of the model's labels and are not judged",) if len(none) else ()
+        return replace(table, matrix=matrix, notes=(*table.notes, *said))
 
     def hint(self, table: Table) -> str | None:
         """What somebody should know who chose the other task by accident."""

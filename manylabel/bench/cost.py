@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from rich import box
 from rich.console import Console
@@ -22,10 +23,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from manylabel.atomic import write_text
 from manylabel.backbone.bundled import BUNDLED
 from manylabel.error import ConfigError
-from manylabel.head import HEADS
+from manylabel.head import HEADS, Head, MLDecoder
+from manylabel.head.grouping import group_size
 from manylabel.heads import attach
 from manylabel.suggest import closest
 
+WORD_SIZE = 50  # of stand-in text vectors, GloVe's
 TITLE = "cost of one image: millions of parameters, G multiply-adds (MAC)"
 EXPLAINED = 0.05  # a difference above this needs a word
 
@@ -116,6 +119,7 @@ class Measured:
     gmacs: float
     head_gmacs: float
     channels: int  # of the final stage
+    queries: int | None
 
 
 def measure(backbone: str, size: int, head: str, options: Mapping[str, Any], labels: int) -> Measured:
@@ -128,7 +132,8 @@ def measure(backbone: str, size: int, head: str, options: Mapping[str, Any], lab
     with warnings.catch_warnings(), torch.device("meta"):
         warnings.simplefilter("ignore")
         body: Any = timm.create_model(name)
-        model = attach(body, head, labels, **options).eval()
+        words = np.ones((labels, WORD_SIZE), np.float32) if "text" in options.values() else None
+        model = attach(body, head, labels, vectors=words, **options).eval()
         with FlopCounterMode(display=False, depth=2) as counter, torch.no_grad():
             model(torch.empty(1, 3, size, size))
     head_flops = sum(counter.get_flop_counts().get("WithHead.head", {}).values())
@@ -138,7 +143,15 @@ def measure(backbone: str, size: int, head: str, options: Mapping[str, Any], lab
         counter.get_total_flops() / 2e9,
         head_flops / 2e9,
         int(body.num_features),
+        _queries(model.head),
     )
+
+
+def _queries(head: Head) -> int | None:
+    """How many queries look at the image."""
+    if isinstance(head, MLDecoder):
+        return group_size(head.num_labels, head.size)
+    return None if head.pooled else head.num_labels
 
 
 def paper_rows() -> list[Cost]:
@@ -159,6 +172,16 @@ def paper_rows() -> list[Cost]:
             )
         )
     return rows
+
+
+def other_rows() -> list[Cost]:
+    """The same three heads, at the paper's sizes, on more backbones and labels, for which the paper has no figures."""
+    return [
+        _cost(backbone, 224, head, labels, "")
+        for backbone in ("tresnet_m", "tresnet_l", "resnet50")
+        for labels in (80, 1000, 5000, 9600)
+        for head in (GAP, DECODER, _ours(min(labels, 100)))
+    ]
 
 
 def chosen_rows(
@@ -188,14 +211,13 @@ def _cost(backbone: str, size: int, head: tuple[str, dict[str, Any]], labels: in
     name, options = head
     m = measure(backbone, size, name, options, labels)
     pooled = m.gmacs - m.head_gmacs + m.channels * labels / 1e9  # the same backbone with the linear head
-    queries = {"linear": None, "ml_decoder": options.get("groups")}.get(name, labels)
     return Cost(
         table,
         backbone,
         size,
         name,
         labels,
-        queries,
+        m.queries,
         m.parameters,
         m.head_parameters,
         m.gmacs,
@@ -208,7 +230,7 @@ def print_costs(rows: Sequence[Cost]) -> None:
     compared = any(row.paper_gmacs is not None for row in rows)
     table = Table(title=TITLE, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     texts = ["backbone", "head"]
-    numbers = ["labels", *([] if compared else ["M", "head M"]), "G MAC"]
+    numbers = ["labels", "M", *([] if compared else ["head M"]), "G MAC"]
     numbers += ["× GAP", "paper", "× GAP", "off"] if compared else ["head G", "× GAP"]
     for name in texts:
         table.add_column(name, no_wrap=True)
@@ -216,7 +238,7 @@ def print_costs(rows: Sequence[Cost]) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         queries = "" if row.queries in (None, row.labels) else f" K={row.queries}"
-        sizes = [] if compared else [f"{row.parameters / 1e6:.2f}", f"{row.head_parameters / 1e6:.2f}"]
+        sizes = [f"{row.parameters / 1e6:.1f}", *([] if compared else [f"{row.head_parameters / 1e6:.2f}"])]
         macs = f"{row.gmacs:.2f}" if row.gmacs < 100 else f"{row.gmacs:.1f}"
         rest = [f"{row.relative:.2f}", *_beside(row)] if compared else [f"{row.head_gmacs:.3f}", f"{row.relative:.2f}"]
         table.add_row(f"{row.backbone} {row.size}", f"{row.head}{queries}", f"{row.labels}", *sizes, macs, *rest)

@@ -173,7 +173,9 @@ def predict(
     ] = None,
     vectors: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="with --labels: the word vectors, if they are not where they were"),
+        typer.Option(
+            metavar="FILE", help="with --labels: where the word vectors are, if the model knows words by a file"
+        ),
     ] = None,
     csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="write labels and scores here")] = None,
     label_studio: Annotated[

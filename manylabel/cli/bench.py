@@ -73,7 +73,7 @@ def cost(
     manylabel bench cost --backbone resnet50 --head linear --head ml_decoder --labels 80 --labels 9605
     manylabel bench cost --backbone tresnet_l --head ml_decoder --set head.groups=20 --image-size 448 --json cost.json
     """
-    from manylabel.bench.cost import chosen_rows, paper_rows, print_costs, write_costs
+    from manylabel.bench.cost import chosen_rows, other_rows, paper_rows, print_costs, write_costs
     from manylabel.config import override
 
     if any((backbone, head, labels, image_size, settings)):
@@ -89,8 +89,11 @@ def cost(
             image_size or [224],
             asked.get("head", {}),
         )
+        print_costs(rows)
     else:
-        rows = paper_rows()
-    print_costs(rows)
+        compared, others = paper_rows(), other_rows()
+        print_costs(compared)
+        print_costs(others)
+        rows = compared + others
     if json_file:
         write_costs(rows, json_file)

@@ -49,7 +49,7 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
             raise ConfigError(f"{where} cannot be {value!r}{closest(str(value), arguments)}")
         return value
     if origin in (Union, types.UnionType):
-        if value is None and type(None) in arguments:
+        if type(None) in arguments and (value is None or (value == "none" and str not in arguments)):
             return None
         return _convert(next(a for a in arguments if a is not type(None)), value, where)
     if origin is tuple:

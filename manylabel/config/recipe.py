@@ -71,6 +71,8 @@ def _setting(text: str) -> tuple[list[str], Any]:
     keys = key.strip().split(".")
     if not equals or not all(keys):
         raise ConfigError(f"--set {text!r} is not of the form section.key=value, e.g. --set train.epochs=20")
+    if keys[0] == "text" and len(keys) == 2:  # all options there are text, and 'none' is the name of one
+        return keys, value
     if _is_text(keys):
         return keys, None if value in ("", "null", "none") and keys[-1] != "weights" else value
     try:
@@ -117,11 +119,13 @@ def _named(part: Any) -> Any:
     return {"name": part} if isinstance(part, str) else part
 
 
-def make_config(recipe: str | None = None, settings: Iterable[str] = (), **sections: Any) -> Config:
+def make_config(recipe: str | Mapping[str, Any] | None = None, settings: Iterable[str] = (), **sections: Any) -> Config:
     """A config from a recipe, then sections (dicts, or names of parts), then --set overrides; later ones win."""
-    values = override(merge(load_recipe(recipe) if recipe else {}, sections), settings)
-    if values.get("task") == "single_label":
-        values.setdefault("loss", "cross_entropy")  # the labels compete unless somebody says otherwise
+    base = load_recipe(recipe) if isinstance(recipe, str) else recipe or {}
+    values = override(merge(base, sections), settings)
+    if values.get("task") == "single_label":  # the labels compete unless somebody says otherwise
+        loss = _named(values.get("loss", {}))
+        values["loss"] = {"name": "cross_entropy", **loss} if isinstance(loss, dict) else loss
     defaults = Config()
     for key, value in values.items():  # 'head.dropout=0.1' alone means the default head
         default = getattr(defaults, key, None)

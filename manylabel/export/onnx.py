@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from manylabel.atomic import replacing
 from manylabel.error import ConfigError, ManylabelError
-from manylabel.features import Features
+from manylabel.features import FINAL, Features
 
 TOLERANCE = 1e-4  # on logits
 BATCHES = (1, 5)
@@ -34,8 +34,12 @@ class OfStages(nn.Module):
 
 
 def export_head(head: nn.Module, stages: Mapping[str, Tensor], path: Path) -> float:
-    """A head with inputs named after its stages → `path`; `stages` are examples [B, C, H, W]. See `export_onnx`."""
-    return export_onnx(OfStages(head), {name: stages[name] for name in head.stages}, path)  # type: ignore[union-attr]
+    """A head with inputs named after its stages → `path`; `stages` are examples [B, C, H, W]. See `export_onnx`.
+
+    `final` is always among them: how fine an earlier stage may be is measured by it.
+    """
+    needed = dict.fromkeys((*head.stages, FINAL))  # type: ignore[misc]
+    return export_onnx(OfStages(head), {name: stages[name] for name in needed}, path)
 
 
 def export_onnx(module: nn.Module, inputs: Mapping[str, Tensor], path: Path) -> float:

@@ -38,7 +38,9 @@ class Head(nn.Module):
     can_be_zero_shot: bool = False  # True when some of its settings make it so:
     zero_shot: bool = False  # True when it can be given other labels than those it was trained with
     recipe: str | None = None  # the recipe that suits it when somebody asks for the head and nothing else
-    auxiliary: Tensor | None = None  # a cost of the last training pass that is added to the loss
+    extra_costs: Tensor | None = (
+        None  # [B, R] of the last training pass: costs beside the labels', each weighed like one
+    )
 
     def __init__(
         self, options: Any, *, channels: Mapping[str, int], num_labels: int, knowledge: LabelKnowledge = NOTHING

@@ -121,6 +121,11 @@ class MLDecoder(Head):
         o = options
         self.stages = o.stages
         self.zero_shot = o.query == "text" and o.pooling != "own"
+        if knowledge.unseen is not None and knowledge.unseen.any() and not self.zero_shot:
+            raise ConfigError(
+                "labels that training never tells (zero_shot.unseen) need head.query=text and head.pooling=shared or text, "
+                f"as in --recipe ml-decoder-zero-shot; this head has query={o.query} and pooling={o.pooling}"
+            )
         self.size = _group_size(o, num_labels)
         groups = group_size(num_labels, self.size)
         self.tokens = Tokens(o, channels, o.dim, nn.ReLU())
@@ -155,11 +160,10 @@ class MLDecoder(Head):
 
     def _of_all(self, logits: Tensor, asked: Asked) -> Tensor:
         """Of the labels that training asks for, to all: 0 where it did not ask, which no loss looks at. [B, n] → [B, N]"""
-        self.auxiliary = None
+        self.extra_costs = None
         if asked.random:
             logits, noise = logits[:, : -asked.random], logits[:, -asked.random :]
-            # what the labels' own cost says of a present label, and in its proportion: −log σ(x), R beside n labels
-            self.auxiliary = softplus(-noise.float()).mean() * asked.random / logits.shape[1]
+            self.extra_costs = softplus(-noise.float())  # −log σ(x): what a label costs that is there. [B, R]
         if logits.shape[1] == self.num_labels:
             return logits
         return logits.new_zeros(len(logits), self.num_labels).index_copy(1, self.words.seen, logits)
@@ -182,11 +186,6 @@ class MLDecoder(Head):
         o, unseen = self.options, knowledge.unseen
         seen = np.arange(self.num_labels)
         if unseen is not None and unseen.any():
-            if not self.zero_shot:
-                raise ConfigError(
-                    "labels that training never tells need head.query=text and head.pooling=shared (or text); "
-                    f"this head has query={o.query} and pooling={o.pooling}"
-                )
             seen = np.flatnonzero(~unseen)
         if space is None:
             spanned = o.word_space == "seen" and len(seen) > 2

@@ -101,7 +101,7 @@ class Loss(nn.Module, ABC):
         cost = self._weigh(y) * self.present(x) + (1 - y) * self.absent(x, self._gamma(known))
         if o.unknown_weight != 1:
             cost = torch.where(known, cost, o.unknown_weight * cost)
-        return self._reduce(cost.masked_fill(~take, 0.0), take)
+        return self.reduce(cost.masked_fill(~take, 0.0), take)
 
     def _weigh(self, y: Tensor) -> Tensor:
         return y if self.positive_weights is None else self.positive_weights * y
@@ -110,7 +110,8 @@ class Loss(nn.Module, ABC):
         own = self.options.unknown_gamma
         return self.absent_gamma if own is None else torch.where(known, self.absent_gamma, own)
 
-    def _reduce(self, cost: Tensor, take: Tensor) -> Tensor:
+    def reduce(self, cost: Tensor, take: Tensor) -> Tensor:
+        """Costs [B, …] to one number, as the costs of the entries [B, N] that count would be."""
         if self.options.reduction == "mean":
             return cost.sum() / take.sum().clamp(min=1)
         if self.options.reduction == "sum_labels":

@@ -76,8 +76,12 @@ class SoftmaxLoss(nn.Module, ABC):
         cost = -smooth * self.focus(log_p.exp(), y) * log_p  # [B, N]
         if self.weights is not None:
             cost = cost * self.weights
-        total = cost.masked_fill(~(known & take[:, None]), 0.0).sum()
-        return total if o.reduction == "sum" else total / take.sum().clamp(min=1)
+        take = known & take[:, None]
+        return self.reduce(cost.masked_fill(~take, 0.0), take)
+
+    def reduce(self, cost: Tensor, take: Tensor) -> Tensor:
+        """Costs [B, …] to one number, as the costs of the entries [B, N] that count would be."""
+        return cost.sum() if self.options.reduction == "sum" else cost.sum() / take.any(dim=1).sum().clamp(min=1)
 
     def extra_repr(self) -> str:
         return ", ".join(f"{f.name}={getattr(self.options, f.name)}" for f in fields(self.options))

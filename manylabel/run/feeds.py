@@ -28,7 +28,7 @@ def check_cache(config: Config) -> None:
         )
     if t.views and (a.mixup or a.cutmix):
         raise ConfigError(
-            "train.views caches features of single images: it goes without augment.mixup and augment.cutmix"
+            "cached views (train.views) are of single images: go without augment.mixup and cutmix, or set train.views=0"
         )
     if t.views and (config.backbone.freeze != "frozen" or t.cache == "off"):
         raise ConfigError("train.views needs a frozen backbone and its cache (--frozen, train.cache=auto)")

@@ -27,7 +27,10 @@ from manylabel.training.feed import PixelFeed
 from manylabel.training.history import read_history
 from manylabel.training.scoring import make_accelerator, score
 
-CHOSEN_HERE = "the epoch was chosen by the mAP on these images, which flatters it a little"
+
+def chosen_here(bundle: Bundle) -> str:
+    of_what = " of the seen labels" if bundle.unseen is not None else ""
+    return f"the epoch was chosen by the {bundle.task.goal}{of_what} on these images, which flatters it a little"
 
 
 def evaluate(
@@ -61,7 +64,7 @@ def evaluate(
     if chosen is not None:
         table = table.subset(table.rows(chosen))
     read_notes = table.notes
-    table = bundle.task.fit(table.with_labels(bundle.labels, bundle.hierarchy))
+    table = bundle.task.fit(table.with_labels(bundle.labels, bundle.hierarchy), training=False)
     for note in table.notes:
         console.say(f"{table.name}: {note}")
     accelerator = make_accelerator()
@@ -86,7 +89,7 @@ def evaluate(
     if same and chosen == "train":
         figures["notes"].append("the model was trained on these images: the figures say nothing about others")
     if here and bundle.config.train.keep == "best":
-        figures["notes"].append(CHOSEN_HERE)
+        figures["notes"].append(chosen_here(bundle))
     title = f"{bundle.config.head.name} on {bundle.config.backbone.name}"
     facts = {"name": table.name, "split": chosen or "all", "images": len(judged), "bad_images": len(bad)}
     results = describe(title, facts, model_facts(bundle.model, bundle.config), figures)

@@ -12,6 +12,8 @@ from manylabel.head import HEADS, LabelKnowledge
 from manylabel.labels import PRESENT
 from manylabel.text import EMBEDDERS
 
+CHUNK = 4096  # images at once
+
 
 def label_knowledge(config: Config, table: Table, unseen: np.ndarray) -> LabelKnowledge:
     vectors = None
@@ -26,6 +28,20 @@ def label_knowledge(config: Config, table: Table, unseen: np.ndarray) -> LabelKn
             f"the {config.head.name} head cannot recognise labels that training never tells (zero_shot.unseen); "
             "use --recipe ml-decoder-zero-shot"
         )
-    present = (table.matrix[table.rows("train")] == PRESENT).astype(np.float32)
-    together = present.T @ present if config.head.options.get("grouping") == "cooccurrence" else None
+    uses = [config.head.options.get(name) for name in ("query", "pooling", "grouping")]
+    if vectors is not None and "text" not in uses:
+        console.warn(
+            f"the {config.head.name} head as it is set does not use text vectors (text.name={config.text.name})"
+        )
+    together = _together(table) if "cooccurrence" in uses else None
     return LabelKnowledge(vectors, together, unseen if unseen.any() else None)
+
+
+def _together(table: Table) -> np.ndarray:
+    """Training images that have both labels. [N, N]"""
+    rows = table.rows("train")
+    counts = np.zeros((len(table.labels),) * 2, np.float32)
+    for start in range(0, len(rows), CHUNK):
+        present = (table.matrix[rows[start : start + CHUNK]] == PRESENT).astype(np.float32)
+        counts += present.T @ present
+    return counts

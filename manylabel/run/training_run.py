@@ -21,7 +21,7 @@ from manylabel import console
 from manylabel.allocator import keep_memory
 from manylabel.atomic import write_json, write_text
 from manylabel.bundle import Bundle, save_bundle
-from manylabel.config import Config, dump, make_config
+from manylabel.config import Config, dump, load_recipe, make_config
 from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
 from manylabel.data.bad_images import BadImages
 from manylabel.data.table import Table
@@ -43,7 +43,7 @@ from manylabel.run.folder import (
     write_outputs,
     write_split,
 )
-from manylabel.run.judging import CHOSEN_HERE, details_of, judge_table, model_facts
+from manylabel.run.judging import chosen_here, details_of, judge_table, model_facts
 from manylabel.run.label_knowledge import label_knowledge
 from manylabel.run.training_table import training_table
 from manylabel.task import Task
@@ -102,16 +102,21 @@ def train(
         return _Run(folder, config, stop).go(resume)
 
 
-def suited_recipe(settings: list[str], given: Mapping[str, Any]) -> str | None:
-    """The recipe that suits a head when somebody names the head and no recipe; for frozen backbones with a cache."""
+def suited_recipe(settings: list[str], given: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The recipe that suits a head when somebody names the head and no recipe; for frozen backbones with a cache.
+
+    Its loss is for many labels, so one label per image goes without it.
+    """
     asked = make_config(None, settings, **given)
     named = "head" in given or any(setting.startswith("head") for setting in settings)
     if not named or asked.head.name not in HEADS or asked.backbone.freeze != "frozen" or asked.train.cache == "off":
         return None
     recipe: str | None = HEADS.get(asked.head.name).recipe
-    if recipe:
-        console.say(f"settings that suit {asked.head.name}: recipe {recipe} (choose another with --recipe)")
-    return recipe
+    if recipe is None:
+        return None
+    console.say(f"settings that suit {asked.head.name}: recipe {recipe} (choose another with --recipe)")
+    values = load_recipe(recipe)
+    return {k: v for k, v in values.items() if k != "loss"} if asked.task == "single_label" else values
 
 
 def resolve(config: Config) -> Config:
@@ -248,11 +253,11 @@ class _Run:
             model.backbone.preprocess,
             fitted_on=fingerprint(judged.keys),
             hierarchy=judged.hierarchy,
-            text_source=EMBEDDERS.build(config.text).source if self.knowledge.vectors is not None else "",
+            text_source=EMBEDDERS.build(config.text).source if model.head.vectors is not None else "",
         )
         figures = judge_table(bundle, judged, scores, fitted_here=True)
         if config.train.keep == "best":
-            figures["notes"].append(CHOSEN_HERE)
+            figures["notes"].append(chosen_here(bundle))
         title = f"{config.head.name} on {config.backbone.name}"
         data = {"name": judged.name, "split": "val", "images": len(judged), "bad_images": bad}
         results = describe(title, data, model_facts(model, config), figures)

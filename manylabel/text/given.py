@@ -36,7 +36,10 @@ class Given(Embedder):
 
     def _vectors(self, labels: Sequence[str]) -> np.ndarray:
         vectors, names = self._read()
-        rows = {label_key(name): row for row, name in enumerate(names)}
+        rows: dict[str, int] = {}
+        for row, name in enumerate(names):
+            if rows.setdefault(label_key(name), row) != row:
+                raise DataError(f"{self.file}: rows {rows[label_key(name)] + 1} and {row + 1} are both label {name!r}")
         missing = [label for label in labels if label_key(label) not in rows]
         if missing:
             shown = "; ".join(f"{label!r}{closest(label, names)}" for label in missing[:3])

@@ -66,8 +66,7 @@ class WordAverage(Embedder):
         if len(missing) > len(wanted):
             lines.append(f"  and {len(missing) - len(wanted)} more: {', '.join(list(missing)[len(wanted) :][:20])}")
         lines.append(
-            "rename these labels (a label file with synonyms does it: data.labels), or use an embedder that reads any text "
-            "(--set text.name=minilm)"
+            "write them with words that it has; a model that is trained with --set text.name=minilm reads any text"
         )
         return "\n".join(lines)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -89,7 +90,7 @@ class WordFile(WordAverage):
             with _opened(self.file) as file:
                 while line := file.readline(LONGEST_LINE):
                     yield line
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"cannot read {self.file}: {error}") from error
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
-from torch import Tensor, nn
+from torch import Tensor
 
 from manylabel.config import Config
 from manylabel.data.bad_images import BadImages
@@ -27,6 +27,7 @@ from manylabel.data.mix import mix_batch
 from manylabel.data.table import Table
 from manylabel.error import CheckpointError, DataError, TrainingError
 from manylabel.labels import PRESENT, UNKNOWN
+from manylabel.loss import Loss, SoftmaxLoss
 from manylabel.metric import mean_average_precision
 from manylabel.model import Model
 from manylabel.task import Task
@@ -87,7 +88,7 @@ class Trainer:
         self,
         config: Config,
         model: Model,
-        loss: nn.Module,
+        loss: Loss | SoftmaxLoss,
         table: Table,
         train_feed: Feed,
         val_feed: Feed,
@@ -174,9 +175,9 @@ class Trainer:
             with self.accelerator.autocast():
                 logits = self.model(inputs)
             loss = self.loss(logits, targets, known)
-            extra = self.plain_model.auxiliary_loss()
+            extra = self.plain_model.take_extra_costs()
             if extra is not None:
-                loss = loss + extra
+                loss = loss + self.loss.reduce(extra, known)
             if empty:  # all processes take the step together; this one adds nothing to it
                 loss = loss * 0
             value = float(loss.detach())
@@ -282,10 +283,12 @@ class Trainer:
 
     def _figures(self, rows: np.ndarray, scores: np.ndarray) -> dict[str, float | None]:
         """mAP and the goal, in percent, on what training may look at."""
-        matrix = self.table.matrix[rows]  # a copy
+        matrix = self.table.matrix[rows]
         if self.unseen is not None:
-            matrix[:, self.unseen] = UNKNOWN
-        values = {"mAP": mean_average_precision(scores, matrix)[0], self.task.goal: self.task.value(scores, matrix)}
+            scores, matrix = scores[:, ~self.unseen], matrix[:, ~self.unseen]
+        values = {self.task.goal: self.task.value(scores, matrix)}
+        if "mAP" not in values:
+            values["mAP"] = mean_average_precision(scores, matrix)[0]
         return {name: None if math.isnan(value) else 100 * value for name, value in values.items()}
 
     def _whole(self) -> bool:

@@ -25,6 +25,11 @@ VARIANTS: list[tuple[str, int, dict[str, Any]]] = [
     ("query2label", 7, {**SMALL, "self_attention": True, "encoder_layers": 0, "stages": ("stage4", "final")}),
     ("query2label", 3, {**SMALL, "positions": False}),
     ("ml_decoder", 1, SMALL),
+    (
+        "ml_decoder",
+        5,
+        {**SMALL, "stages": ("stage4",), "finest": 1},
+    ),  # as fine as the final stage, which it does not see
     ("ml_decoder", 80, SMALL),
     ("ml_decoder", 1000, SMALL),
     ("ml_decoder", 10, {**SMALL, "groups": 4, "grouping": "random", "layers": 2}),
@@ -50,8 +55,8 @@ def test_onnx_equals_torch(name: str, labels: int, options: dict[str, Any], tmp_
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     for batch in (1, 5):  # once more from the file itself
-        stages = {n: torch.randn(batch, *STAGES[n].shape[1:]) for n in head.stages}
-        (logits,) = session.run(None, {n: s.numpy() for n, s in stages.items()})
+        stages = {n: torch.randn(batch, *example.shape[1:]) for n, example in STAGES.items()}
+        (logits,) = session.run(None, {entry.name: stages[entry.name].numpy() for entry in session.get_inputs()})
         with torch.inference_mode():
             expected = head.eval()(Features(stages)).numpy()
         assert logits.shape == (batch, labels)

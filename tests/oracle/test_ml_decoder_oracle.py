@@ -16,6 +16,7 @@ from manylabel.features import Features
 from manylabel.head import HEADS, LabelKnowledge
 from manylabel.head.ml_decoder import MLDecoder
 from manylabel.head.words import Space, one_length
+from manylabel.loss import LOSSES
 
 CHANNELS = {"stage4": 6, "final": 9}
 SMALL: dict[str, Any] = {"dim": 24, "heads": 4, "hidden": 20, "dropout": 0.0}
@@ -219,11 +220,15 @@ def test_random_queries_cost_what_a_missed_label_costs() -> None:
     twin.num_labels = 9
     every = twin(features())
     torch.testing.assert_close(logits, every[:, :6], atol=1e-5, rtol=0)
-    expected = -torch.log(torch.sigmoid(every[:, 6:])).mean() * 3 / 6
-    assert head.auxiliary is not None
-    torch.testing.assert_close(head.auxiliary, expected, atol=1e-5, rtol=0)
+    expected = -torch.log(torch.sigmoid(every[:, 6:]))
+    assert head.extra_costs is not None
+    torch.testing.assert_close(head.extra_costs, expected, atol=1e-5, rtol=0)
+    for reduction, share in (("mean", 1 / (2 * 6)), ("sum_labels", 1 / 2), ("sum", 1.0)):  # like three labels more
+        loss = LOSSES.build(Part("bce", {"reduction": reduction}))
+        known = torch.ones(2, 6, dtype=torch.bool)
+        torch.testing.assert_close(loss.reduce(head.extra_costs, known), share * expected.sum(), atol=1e-5, rtol=1e-5)
     head.eval()(features())
-    assert head.auxiliary is None
+    assert head.extra_costs is None
 
 
 def test_query_noise_is_drawn_anew_for_each_batch_and_never_when_judging() -> None:

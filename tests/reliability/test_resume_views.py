@@ -13,7 +13,13 @@ WORDS = "red 1 0 0 1\ngreen 0 1 0 1\nblue 0 0 1 1\nwhite 1 1 1 1\n"
 LOOP = ["train.epochs=2", "train.batch_size=8", "data.validation_share=0.17", "data.workers=0", "train.views=1"]
 HEADS = {
     "groups": ["head.name=ml_decoder", "head.groups=2", "head.grouping=cooccurrence", "head.token_dropout=0.3"],
-    "words": ["head.name=ml_decoder", "head.query=text", "head.pooling=shared", "head.query_noise=0.2", "text.name=file"],
+    "words": [
+        "head.name=ml_decoder",
+        "head.query=text",
+        "head.pooling=shared",
+        "head.query_noise=0.2",
+        "text.name=file",
+    ],
     "query2label": ["head.name=query2label", "head.dim=32"],
 }
 

@@ -35,6 +35,10 @@ def test_any_combination(tmp_path: Path) -> None:
     rows = chosen_rows(["efficientnet_lite0"], ["linear", "ml_decoder"], [80, 800], [64, 96], {"groups": 40})
     assert len(rows) == 8
     assert {row.queries for row in rows} == {None, 40}
+    (few,) = chosen_rows(["test_resnet"], ["ml_decoder"], [1000], [64], {"groups": 300})
+    assert few.queries == 250  # four labels each
+    (words,) = chosen_rows(["test_resnet"], ["ml_decoder"], [10], [64], {"query": "text", "pooling": "shared"})
+    assert words.queries == 10
     write_costs(rows, tmp_path / "cost.json")
     assert json.loads((tmp_path / "cost.json").read_text())[0]["backbone"] == "efficientnet_lite0"
     with pytest.raises(ConfigError, match="did you mean 'groups'"):

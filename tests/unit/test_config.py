@@ -78,6 +78,13 @@ def test_every_recipe_resolves(name: str) -> None:
     assert load_recipe(name)
 
 
+def test_none_and_text_options_as_people_write_them() -> None:
+    assert resolve(make_config(None, ["head.name=ml_decoder", "head.groups=none"])).head.options["groups"] is None
+    config = make_config(None, ["text.name=minilm", "text.template={}: in a photo"])
+    assert config.text == Part("minilm", {"template": "{}: in a photo"})
+    assert make_config(None, ["text.name=none"]).text == Part("none")
+
+
 def test_recipe_errors(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'demo'"):
         make_config("dmeo")

@@ -37,6 +37,13 @@ def test_two_labels_or_none_are_errors_that_name_the_image() -> None:
         ONE.fit(table([[1, 0, 0], [0, 0, 0]]))
 
 
+def test_an_image_whose_label_may_be_unknown_says_nothing() -> None:
+    assert ONE.fit(table([[1, 0, 0], [0, -1, -1]])).matrix.tolist() == [[1, 0, 0], [-1, -1, -1]]
+    judged = ONE.fit(table([[1, 0, 0], [0, 0, 0]]), training=False)  # of a label that the model does not know
+    assert judged.matrix.tolist() == [[1, 0, 0], [-1, -1, -1]]
+    assert judged.notes == ("1 images have none of the model's labels and are not judged",)
+
+
 def test_scores_and_decisions() -> None:
     logits = torch.tensor([[1.0, 2.0, -1.0]])
     assert torch.allclose(ONE.probabilities(logits).sum(), torch.tensor(1.0))
@@ -57,6 +64,9 @@ def test_what_an_epoch_is_chosen_by() -> None:
 def test_the_loss_decides_the_activation() -> None:
     assert Task.of(make_config(None, ["task=single_label"])) == ONE  # cross entropy unless somebody says otherwise
     assert Task.of(make_config(None, ["task=single_label", "loss.name=bce"])) == Task(single=True)
+    smooth = make_config(None, ["task=single_label", "loss.label_smoothing=0.1"])
+    assert (smooth.loss.name, smooth.loss.options["label_smoothing"]) == ("cross_entropy", 0.1)
+    assert make_config("ml-decoder-imagenet").loss.name == "bce"  # a recipe's own choice stays
     with pytest.raises(ConfigError, match="--task single_label"):
         resolve(make_config(None, ["loss.name=cross_entropy"]))
 

@@ -97,6 +97,12 @@ def test_labels_that_do_not_fit_into_a_word_query_are_refused() -> None:
         build(100, words(100), query="text", pooling="text", groups=2)
 
 
+@pytest.mark.parametrize("options", [{}, {"query": "text"}, {"pooling": "text"}])
+def test_unseen_labels_need_a_zero_shot_head(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"zero_shot.unseen.*head.query=text"):
+        build(4, LabelKnowledge(words(4).vectors, unseen=np.arange(4) > 2), **options)
+
+
 def test_vectors_for_other_labels_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"shape \[5, 6\] for 7 labels"):
         build(7, words(5), query="text", pooling="shared")

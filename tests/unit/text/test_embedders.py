@@ -69,6 +69,10 @@ class TestGiven:
         with pytest.raises(DataError, match=r"no vector for 1 labels: 'catt'; did you mean 'cat'"):
             given(tmp_path, ["cat"], np.ones((1, 2))).embed(["catt"])
 
+    def test_a_label_with_two_rows_is_an_error(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="rows 1 and 3 are both label 'Cat'"):
+            given(tmp_path, ["cat", "dog", "Cat"], np.ones((3, 2))).embed(["dog"])
+
     @pytest.mark.parametrize(
         ("vectors", "message"),
         [

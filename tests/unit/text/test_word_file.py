@@ -61,6 +61,14 @@ def test_gzip(tmp_path: Path) -> None:
     assert built.embed(["dog"])[0, 2] == 3
 
 
+def test_damaged_gzip(tmp_path: Path) -> None:
+    whole = bytearray(gzip.compress(GLOVE.encode() * 50))
+    whole[40:60] = b"\xff" * 20
+    (tmp_path / "vectors.txt.gz").write_bytes(whole)
+    with pytest.raises(DataError, match="cannot read"):
+        EMBEDDERS.build(Part("file", {"path": str(tmp_path / "vectors.txt.gz")})).embed(["dog"])
+
+
 def test_a_label_without_a_vector_is_named_with_the_nearest_words(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         embedder(tmp_path, GLOVE).embed(["dog", "lihgt", "zeppelin"])

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from manylabel import run
+from manylabel.config import load_recipe, make_config
 from manylabel.data.sampler import EpochBatches
 from manylabel.error import ConfigError
 from manylabel.model import Model
@@ -83,8 +84,11 @@ def test_settings_that_contradict_views_are_refused(
 def test_a_head_by_name_brings_the_settings_that_suit_it(photos: Path, tmp_path: Path) -> None:
     from manylabel.run.training_run import suited_recipe
 
-    assert suited_recipe([], {"head": {"name": "ml_decoder"}}) == "ml-decoder-laptop"
-    assert suited_recipe(["head.name=query2label"], {}) == "query2label-laptop"
+    assert suited_recipe([], {"head": {"name": "ml_decoder"}}) == load_recipe("ml-decoder-laptop")
+    assert suited_recipe(["head.name=query2label"], {}) == load_recipe("query2label-laptop")
+    one = suited_recipe([], {"head": "ml_decoder", "task": "single_label"})  # its loss is for many labels
+    assert one is not None
+    assert make_config(one, [], head="ml_decoder", task="single_label").loss.name == "cross_entropy"
     assert suited_recipe([], {"head": "linear"}) is None
     assert suited_recipe([], {}) is None
     assert suited_recipe(["backbone.freeze=full"], {"head": "ml_decoder"}) is None
