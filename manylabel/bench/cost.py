@@ -231,16 +231,17 @@ def print_costs(rows: Sequence[Cost]) -> None:
     table = Table(title=TITLE, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     texts = ["backbone", "head"]
     numbers = ["labels", "M", *([] if compared else ["head M"]), "G MAC"]
-    numbers += ["× GAP", "paper", "× GAP", "off"] if compared else ["head G", "× GAP"]
+    numbers += ["×GAP", "paper", "×GAP", "off%"] if compared else ["head G", "×GAP"]
     for name in texts:
         table.add_column(name, no_wrap=True)
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         queries = "" if row.queries in (None, row.labels) else f" K={row.queries}"
-        sizes = [f"{row.parameters / 1e6:.1f}", *([] if compared else [f"{row.head_parameters / 1e6:.2f}"])]
+        sizes = [f"{row.parameters / 1e6:.{0 if compared else 1}f}"]
+        sizes += [] if compared else [f"{row.head_parameters / 1e6:.2f}"]
         macs = f"{row.gmacs:.2f}" if row.gmacs < 100 else f"{row.gmacs:.1f}"
-        rest = [f"{row.relative:.2f}", *_beside(row)] if compared else [f"{row.head_gmacs:.3f}", f"{row.relative:.2f}"]
+        rest = [_ratio(row.relative), *_beside(row)] if compared else [f"{row.head_gmacs:.3f}", _ratio(row.relative)]
         table.add_row(f"{row.backbone} {row.size}", f"{row.head}{queries}", f"{row.labels}", *sizes, macs, *rest)
     out = Console(highlight=False)
     out.print(table)
@@ -251,8 +252,12 @@ def print_costs(rows: Sequence[Cost]) -> None:
 
 def _beside(row: Cost) -> tuple[str, str, str]:
     """The paper's figure, its ratio to its own average pooling, and how far ours is off."""
-    ratio = "–" if row.paper_relative is None else f"{row.paper_relative:.2f}"
-    return f"{row.paper_gmacs}", ratio, f"{100 * (row.difference or 0):+.1f}%"
+    off = 100 * (row.difference or 0)
+    return f"{row.paper_gmacs}", _ratio(row.paper_relative), f"{off:+.1f}" if abs(off) < 10 else f"{off:+.0f}"
+
+
+def _ratio(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}" if value < 10 else f"{value:.1f}"
 
 
 def write_costs(rows: Sequence[Cost], path: Path) -> None:
