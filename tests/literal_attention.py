@@ -56,3 +56,11 @@ def tokens(module: nn.Module, features, image: int, relu: bool) -> list[Tensor]:
                 e = torch.clamp(e, min=0) if relu else e
                 out.append(e + module.scale[stage] if len(module.stages) > 1 else e)
     return out
+
+
+def assert_same_gradients(module: nn.Module, exact: nn.Module) -> None:
+    """Every parameter of `module` has the gradient of its twin, to 1e-5 (of its largest entry, where that is above 1)."""
+    for (name, ours), (_, theirs) in zip(module.named_parameters(), exact.named_parameters(), strict=True):
+        assert ours.grad is not None, name
+        scale = max(1.0, float(theirs.grad.abs().max()))
+        assert (ours.grad - theirs.grad).abs().max() / scale < 1e-5, name

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from test_loss_contract import value_and_grad
 from torch import Tensor
 
 from manylabel.config import Part
@@ -41,13 +42,6 @@ def batch(seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     known = torch.ones(B, N, dtype=torch.bool)
     known[0] = False
     return x, y, known
-
-
-def value_and_grad(loss: Any, x: Tensor, y: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
-    x = x.detach().clone().requires_grad_()
-    value = loss(x, y, known)
-    (grad,) = torch.autograd.grad(value, x)
-    return value.detach(), grad
 
 
 def test_there_are_two() -> None:

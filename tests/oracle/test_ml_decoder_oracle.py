@@ -165,10 +165,7 @@ class TestAgainstTheLiteralVersion:
         pull = torch.randn(2, n, generator=torch.Generator().manual_seed(5))
         (head(features()) * pull).sum().backward()
         (literal_logits(exact, features()) * pull).sum().backward()
-        for (name, ours), (_, theirs) in zip(head.named_parameters(), exact.named_parameters(), strict=True):
-            assert ours.grad is not None, name
-            scale = max(1.0, float(theirs.grad.abs().max()))
-            assert (ours.grad - theirs.grad).abs().max() / scale < 1e-5, name
+        literal.assert_same_gradients(head, exact)
 
 
 def test_padding_of_the_last_group_gets_no_gradient() -> None:

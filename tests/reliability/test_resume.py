@@ -45,19 +45,26 @@ def _stop_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
     monkeypatch.setattr(Trainer, "_step", counting)
 
 
+def check_stopped_and_resumed(
+    photos: Path, folder: Path, settings: list[str], monkeypatch: pytest.MonkeyPatch, stop_at: int
+) -> None:
+    """A run that is stopped after so many batches and resumed ends like one that was not."""
+    _train(photos, folder / "whole", settings)
+    with monkeypatch.context() as patch:
+        _stop_after(patch, stop_at)
+        with pytest.raises(Stopped, match="--resume"):
+            _train(photos, folder / "cut", settings)
+    _train(photos, folder / "cut", settings, resume=True)
+    assert _weights(folder / "cut") == _weights(folder / "whole")
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("stop_at", [4, 5, 6, 10])
 def test_ck4_stopped_runs_end_bit_for_bit_the_same(
     photos: Path, tmp_path: Path, tiny_settings: list[str], monkeypatch: pytest.MonkeyPatch, workers: int, stop_at: int
 ) -> None:
     settings = [*tiny_settings, *LOOP, *AUGMENTED, "backbone.freeze=full", f"data.workers={workers}"]
-    _train(photos, tmp_path / "whole", settings)
-    with monkeypatch.context() as patch:
-        _stop_after(patch, stop_at)
-        with pytest.raises(Stopped, match="--resume"):
-            _train(photos, tmp_path / "cut", settings)
-    _train(photos, tmp_path / "cut", settings, resume=True)
-    assert _weights(tmp_path / "cut") == _weights(tmp_path / "whole")
+    check_stopped_and_resumed(photos, tmp_path, settings, monkeypatch, stop_at)
     lines = (tmp_path / "cut" / "metrics.jsonl").read_text().splitlines()
     assert len(lines) == 2  # one per epoch, none twice
 

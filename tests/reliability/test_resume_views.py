@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_resume import _stop_after, _train, _weights
-
-from manylabel.training.stop import Stopped
+from test_resume import check_stopped_and_resumed
 
 WORDS = "red 1 0 0 1\ngreen 0 1 0 1\nblue 0 0 1 1\nwhite 1 1 1 1\n"
 LOOP = ["train.epochs=2", "train.batch_size=8", "data.validation_share=0.17", "data.workers=0", "train.views=1"]
@@ -34,10 +32,4 @@ def test_stopped_runs_end_bit_for_bit_the_same(
     if head == "words":
         settings += [f"text.path={tmp_path / 'words.txt'}", "head.random_queries=2", "zero_shot.unseen=white"]
         settings += ["zero_shot.in_training=hide"]
-    _train(photos, tmp_path / "whole", settings)
-    with monkeypatch.context() as patch:
-        _stop_after(patch, stop_at)
-        with pytest.raises(Stopped, match="--resume"):
-            _train(photos, tmp_path / "cut", settings)
-    _train(photos, tmp_path / "cut", settings, resume=True)
-    assert _weights(tmp_path / "cut") == _weights(tmp_path / "whole")
+    check_stopped_and_resumed(photos, tmp_path, settings, monkeypatch, stop_at)
