@@ -19,7 +19,7 @@ from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
 from manylabel.head.group_linear import GroupLinear
 from manylabel.head.grouping import group_size, slots
 from manylabel.head.tokens import TokenOptions, Tokens
-from manylabel.head.words import Asked, Space, WordLinear, WordQueries, Words
+from manylabel.head.words import Asked, WordLinear, WordQueries, Words
 from manylabel.require import require
 
 USUAL_GROUPS = 100  # the paper's K for thousands of labels
@@ -87,9 +87,11 @@ class MLDecoder(Head):
         pooling: Literal["own", "shared", "text"] = option(
             "own", "last layer: weights per group (Eq. 3), one for all labels, or made from words (Eq. 6)"
         )
-        word_space: Literal["seen", "plain"] = option(
-            "seen",
-            "text vectors in the space that the trained labels span, where new ones can be compared; or as they are",
+        word_space: Literal["plain", "mixture"] = option(
+            "plain", "text vectors as they are, or each label as a mixture of the seen labels nearest in meaning"
+        )
+        temperature: float = option(
+            0.04, "with word_space=mixture: how far the mixture reaches; small = the nearest label only"
         )
         query_noise: float = option(
             0.0, "query-noise augmentation: σ of the noise on text vectors, whose entries have mean square 1"
@@ -103,6 +105,7 @@ class MLDecoder(Head):
             require(self.dim % self.heads == 0, "head.dim", self.dim, f"a multiple of head.heads ({self.heads})")
             require(0 <= self.dropout < 1, "head.dropout", self.dropout, "at least 0 and below 1")
             require(self.groups is None or self.groups >= 1, "head.groups", self.groups, "none, or 1 or more")
+            require(self.temperature > 0, "head.temperature", self.temperature, "above 0")
             require(self.query_noise >= 0, "head.query_noise", self.query_noise, "0 or more")
             require(self.random_queries >= 0, "head.random_queries", self.random_queries, "0 or more")
             if (self.query_noise or self.random_queries) and not (self.query == "text" and self.pooling != "own"):
@@ -182,16 +185,15 @@ class MLDecoder(Head):
         how = "order" if knowledge.restored and o.grouping in ("cooccurrence", "text") else o.grouping
         return slots(how, count, self.size, seed=o.grouping_seed, together=together, vectors=vectors)
 
-    def _words(self, vectors: np.ndarray, knowledge: LabelKnowledge, space: Space | None = None) -> Words:
+    def _words(self, vectors: np.ndarray, knowledge: LabelKnowledge, anchors: np.ndarray | None = None) -> Words:
         o, unseen = self.options, knowledge.unseen
         seen = np.arange(self.num_labels)
         if unseen is not None and unseen.any():
             seen = np.flatnonzero(~unseen)
-        if space is None:
-            spanned = o.word_space == "seen" and len(seen) > 2
-            space = Space.of_seen(vectors[seen]) if spanned else Space.plain(vectors.shape[1])
+        if anchors is None:
+            anchors = vectors[seen] if o.word_space == "mixture" else vectors[:0]
         slot, seen_slot = self._slots(vectors, knowledge), self._slots(vectors, knowledge, seen)
-        return Words(vectors, space, slot, seen, seen_slot, o.query_noise, o.random_queries)
+        return Words(vectors, anchors, o.temperature, slot, seen, seen_slot, o.query_noise, o.random_queries)
 
     @property
     def vectors(self) -> np.ndarray | None:
@@ -223,8 +225,8 @@ class MLDecoder(Head):
             )
         self.num_labels = len(vectors)
         knowledge = LabelKnowledge(vectors, restored=self.options.grouping == "cooccurrence")
-        space = Space(self.words.centre.cpu(), self.words.basis.cpu())
-        self.words = self._words(vectors, knowledge, space).to(known.device).train(self.training)
+        anchors = self.words.anchors.numpy(force=True)
+        self.words = self._words(vectors, knowledge, anchors).to(known.device).train(self.training)
 
 
 def _group_size(o: MLDecoder.Options, num_labels: int) -> int:

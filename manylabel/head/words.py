@@ -21,26 +21,6 @@ class Asked:
     random: int = 0  # so many at the end are random vectors, no labels
 
 
-@dataclass(frozen=True)
-class Space:
-    """How text vectors become N_i: minus `centre`, times `basis`. What seen labels say nothing about is left out."""
-
-    centre: Tensor  # [d]
-    basis: Tensor  # [d, d_w]
-
-    @classmethod
-    def of_seen(cls, vectors: np.ndarray) -> Space:
-        """The directions in which the seen labels [S, d] differ from their mean, the strongest first."""
-        rows = one_length(torch.as_tensor(vectors))
-        centre = rows.mean(dim=0)
-        _, _, directions = torch.linalg.svd((rows - centre).double(), full_matrices=False)
-        return cls(centre, directions[: len(rows) - 1].T.float().contiguous())
-
-    @classmethod
-    def plain(cls, size: int) -> Space:
-        return cls(torch.zeros(size), torch.eye(size))
-
-
 class Words(nn.Module):
     """The vectors N_i of all labels, of one length, with the two query augmentations of the paper.
 
@@ -48,9 +28,9 @@ class Words(nn.Module):
     batch, `random` appends so many random vectors, which the head shall recognise as noise.
     """
 
-    vectors: Tensor  # [N, d], as the embedder gives them
-    centre: Tensor  # [d]
-    basis: Tensor  # [d, d_w]
+    vectors: Tensor  # [N, d], as the embedder gives them, with entries of mean square 1
+    anchors: Tensor  # [S, d], of the seen labels; [0, d] where vectors are used as they are
+    words: Tensor  # [N, d_w]: N_i
     slot: Tensor  # [N]
     seen: Tensor  # [S]: which labels training asks for
     seen_slot: Tensor  # [S]
@@ -58,7 +38,8 @@ class Words(nn.Module):
     def __init__(
         self,
         vectors: np.ndarray,
-        space: Space,
+        anchors: np.ndarray,
+        temperature: float,
         slot: np.ndarray,
         seen: np.ndarray,
         seen_slot: np.ndarray,
@@ -68,23 +49,20 @@ class Words(nn.Module):
         super().__init__()
         self.noise, self.random = noise, random
         self.register_buffer("vectors", one_length(torch.as_tensor(vectors)))
-        self.register_buffer("centre", space.centre)
-        self.register_buffer("basis", space.basis)
+        self.register_buffer("anchors", one_length(torch.as_tensor(anchors)))
+        words = mixture(self.vectors, self.anchors, temperature) if len(anchors) else self.vectors.clone()
+        self.register_buffer("words", words)
         for name, values in (("slot", slot), ("seen", seen), ("seen_slot", seen_slot)):
             self.register_buffer(name, torch.as_tensor(values, dtype=torch.int64))
 
     @property
     def size(self) -> int:
-        return self.basis.shape[1]
-
-    def all(self) -> Tensor:
-        """N_i of every label. [N, d_w]"""
-        return one_length((self.vectors - self.centre) @ self.basis)
+        return self.words.shape[1]
 
     def forward(self) -> Asked:
         if not self.training:
-            return Asked(self.all(), self.slot)
-        words, slot = self.all()[self.seen], self.seen_slot
+            return Asked(self.words, self.slot)
+        words, slot = self.words[self.seen], self.seen_slot
         if self.noise:
             words = words + self.noise * torch.randn_like(words)
         if self.random:
@@ -93,9 +71,21 @@ class Words(nn.Module):
         return Asked(words, slot, self.random)
 
 
+def mixture(vectors: Tensor, anchors: Tensor, temperature: float) -> Tensor:
+    """Each label as a mixture of the seen ones: softmax of its cosine to them over the temperature. [N, d], [S, d] → [N, S]
+
+    A new label's vector points mostly where no seen label does, and there training says nothing; as a mixture it asks for
+    what its neighbours in meaning ask for.
+    """
+    cosine = vectors @ anchors.T / vectors.shape[1]  # entries of mean square 1: lengths are √d
+    return one_length(torch.softmax(cosine / temperature, dim=1))
+
+
 def one_length(vectors: Tensor) -> Tensor:
     """Each vector scaled to entries of mean square 1, so that noise has the same meaning for every source."""
     rows = vectors.float()
+    if not len(rows):
+        return rows
     return rows / rows.square().mean(dim=1, keepdim=True).sqrt().clamp(min=1e-6)
 
 

@@ -15,7 +15,7 @@ from manylabel.config import Part
 from manylabel.features import Features
 from manylabel.head import HEADS, LabelKnowledge
 from manylabel.head.ml_decoder import MLDecoder
-from manylabel.head.words import Space, one_length
+from manylabel.head.words import mixture, one_length
 from manylabel.loss import LOSSES
 
 CHANNELS = {"stage4": 6, "final": 9}
@@ -73,12 +73,14 @@ def group_weights_zsl(words: Tensor, w: Tensor, groups: int, size: int) -> Tenso
 
 
 def literal_words(head: MLDecoder) -> Tensor:
-    """Each label's vector minus the mean of the seen ones, in the stored directions, with entries of mean square 1."""
+    """N_i: the vectors as they are, or softmax(cos(label, seen label) / temperature) over the seen ones; mean square 1."""
     rows = []
     for vector in head.words.vectors:
-        turned = [torch.dot(vector - head.words.centre, direction) for direction in head.words.basis.T]
-        length = torch.sqrt(sum(entry**2 for entry in turned) / len(turned))
-        rows.append(torch.stack(turned) / length)
+        if head.options.word_space == "mixture":
+            cosines = [torch.dot(vector, a) / vector.norm() / a.norm() for a in head.words.anchors]
+            weights = [torch.exp(c / head.options.temperature) for c in cosines]
+            vector = torch.stack([weight / sum(weights) for weight in weights])
+        rows.append(vector / torch.sqrt((vector**2).sum() / len(vector)))
     return torch.stack(rows)
 
 
@@ -147,7 +149,8 @@ VARIANTS: list[tuple[int, dict[str, Any]]] = [
     (7, {"query": "text", "pooling": "own", "groups": 3}),  # Table 8, rows 1 to 3
     (7, {"query": "text", "pooling": "shared", "groups": 3}),
     (7, {"query": "fixed", "pooling": "text", "groups": 3}),
-    (6, {"query": "text", "pooling": "shared", "word_space": "plain"}),
+    (6, {"query": "text", "pooling": "shared", "word_space": "mixture", "temperature": 0.3}),
+    (7, {"query": "text", "pooling": "text", "groups": 3, "word_space": "mixture"}),
 ]
 
 
@@ -182,7 +185,11 @@ def test_padding_of_the_last_group_gets_no_gradient() -> None:
 def test_training_asks_only_for_seen_labels() -> None:
     """In training the logits are those of a head that knows nothing but the seen labels; unseen ones are 0."""
     unseen = np.array([False, True, False, False, True, False, False])
-    for options in ({"pooling": "shared"}, {"pooling": "text", "groups": 3}):
+    for options in (
+        {"pooling": "shared"},
+        {"pooling": "text", "groups": 3},
+        {"pooling": "shared", "word_space": "mixture"},
+    ):
         head = build(7, unseen, query="text", **options).train()
         alone = copy.deepcopy(head)
         alone.relabel(vectors(7)[~unseen])
@@ -192,16 +199,14 @@ def test_training_asks_only_for_seen_labels() -> None:
         assert head.eval()(features())[:, unseen].abs().min() > 0
 
 
-def test_the_space_of_the_seen_labels() -> None:
-    """Seen labels keep their differences exactly; what points out of their space is gone."""
-    given = vectors(4)  # of five numbers: three directions between four labels
-    space = Space.of_seen(given)
-    assert space.basis.shape == (WORD, 3)
-    rows = one_length(torch.as_tensor(given))
-    turned = (rows - space.centre) @ space.basis
-    torch.testing.assert_close(torch.cdist(turned, turned), torch.cdist(rows, rows), atol=1e-5, rtol=0)
-    outside = torch.linalg.svd((rows - space.centre).double(), full_matrices=True)[2][-1].float()
-    assert (outside @ space.basis).abs().max() < 1e-5
+def test_a_mixture_asks_for_what_its_neighbours_ask_for() -> None:
+    """A label between two seen ones is half of each; a seen one is itself; one label alone is all there is."""
+    seen = torch.eye(3) * 3**0.5
+    middle = one_length((seen[:1] + seen[1:2]) / 2)
+    code = mixture(torch.cat([seen, middle]), seen, 0.05)
+    torch.testing.assert_close(code[:3], seen, atol=1e-4, rtol=0)
+    torch.testing.assert_close(code[3], one_length((seen[:1] + seen[1:2]) / 2)[0], atol=1e-4, rtol=0)
+    torch.testing.assert_close(mixture(middle, seen[:1], 0.05), torch.ones(1, 1))
 
 
 def test_random_queries_cost_what_a_missed_label_costs() -> None:
@@ -211,8 +216,8 @@ def test_random_queries_cost_what_a_missed_label_costs() -> None:
     torch.manual_seed(11)
     logits = head(features())
     torch.manual_seed(11)
-    random = torch.randn(3, head.words.size)
-    twin.words.all = lambda: torch.cat([head.words.all(), random])  # type: ignore[method-assign]
+    random = torch.randn(3, WORD)
+    twin.words.words = torch.cat([twin.words.words, random])
     twin.words.slot = torch.arange(9)
     twin.num_labels = 9
     every = twin(features())

@@ -121,7 +121,14 @@ def test_groups_are_stored_with_the_weights(tmp_path: Path) -> None:
     assert again.slot.tolist() == head.slot.tolist() != list(range(10))
 
 
-@pytest.mark.parametrize("options", [{"pooling": "shared"}, {"pooling": "text", "groups": 4, "grouping": "text"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pooling": "shared"},
+        {"pooling": "text", "groups": 4, "grouping": "text"},
+        {"pooling": "shared", "word_space": "mixture"},
+    ],
+)
 def test_words_and_unseen_labels_are_stored_with_the_weights(options: dict[str, Any], tmp_path: Path) -> None:
     unseen = np.arange(10) % 4 == 1
     head = build(10, LabelKnowledge(words(10).vectors, unseen=unseen), query="text", **options).eval()
