@@ -80,7 +80,7 @@ def test_from_words_to_labels_never_trained(photos: Path, tmp_path: Path, words:
     assert asked["red"].threshold == known["red"].threshold
     assert asked["pink"].threshold == pytest.approx(np.median(predictor.bundle.thresholds))
     assert set(predictor.labels) == {"red", "green", "blue", "white"}  # the predictor itself is as it was
-    with pytest.raises(ml.ManylabelError, match=r"say where that file is: --vectors words.txt"):
+    with pytest.raises(ml.ManylabelError, match=r"say where that file is: --vectors …/words.txt"):
         predictor.for_labels(["pink"])
     with pytest.raises(ml.ManylabelError, match="nearest words: pink"):
         predictor.for_labels(["pimk"], text_file=str(words))
