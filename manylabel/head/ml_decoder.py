@@ -91,7 +91,7 @@ class MLDecoder(Head):
             "plain", "text vectors as they are, or each label as a mixture of the seen labels nearest in meaning"
         )
         temperature: float = option(
-            0.04, "with word_space=mixture: how far the mixture reaches; small = the nearest label only"
+            0.03, "with word_space=mixture: how far the mixture reaches; small = the nearest label only"
         )
         query_noise: float = option(
             0.0, "query-noise augmentation: σ of the noise on text vectors, whose entries have mean square 1"
