@@ -19,7 +19,7 @@ from manylabel.features import FINAL, Features
 from manylabel.head import HEADS, Head
 
 CHANNELS, GRID = 2048, 7  # a ResNet50 at 224 px
-BATCH = 16
+BATCH = 8  # per step on a laptop; the larger, the less the peer's loop over groups weighs
 PAPER = {"dim": 768, "heads": 8, "hidden": 2048}
 DECODER = {**PAPER, "encoder_layers": 0, "decoder_layers": 1, "self_attention": True, "positions": False}
 PEER = "timm MLDecoder, its parts called directly"

@@ -48,4 +48,4 @@ class FeedForward(nn.Sequential):
     """FF(x) = W₂ drop(ReLU(W₁ x))"""
 
     def __init__(self, dim: int, hidden: int, dropout: float = 0.0) -> None:
-        super().__init__(nn.Linear(dim, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, dim))
+        super().__init__(nn.Linear(dim, hidden), nn.ReLU(inplace=True), nn.Dropout(dropout), nn.Linear(hidden, dim))

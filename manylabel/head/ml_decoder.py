@@ -131,7 +131,7 @@ class MLDecoder(Head):
             )
         self.size = _group_size(o, num_labels)
         groups = group_size(num_labels, self.size)
-        self.tokens = Tokens(o, channels, o.dim, nn.ReLU())
+        self.tokens = Tokens(o, channels, o.dim, nn.ReLU(inplace=True))
         self.layers = nn.ModuleList(DecoderLayer(o.dim, o.heads, o.hidden, o.dropout) for _ in range(o.layers))
         vectors = knowledge.vectors
         if "text" in (o.query, o.pooling):
