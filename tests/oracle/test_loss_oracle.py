@@ -13,6 +13,7 @@ from manylabel.config import Part
 from manylabel.loss import LOSSES
 
 B, N = 5, 4
+NAMES = [name for name in LOSSES.names() if LOSSES.get(name).activation == "sigmoid"]  # the others: test_softmax_oracle
 POSITIVES, KNOWNS = [3, 40, 0, 70], [90, 80, 50, 100]  # prevalence 0.03, 0.5, 0, 0.7; balanced 29 → 20, 1, 20, 0.43
 
 
@@ -90,7 +91,7 @@ OWN: list[tuple[str, dict[str, Any]]] = [
     ("asl", {"gamma_negative": 7.0, "reduction": "sum"}),  # ML-Decoder's on Open Images
     ("asl", {"gamma_negative": 1.5, "gamma_positive": 0.5, "clip": 0.2, "detach_focus": False}),
 ]
-CASES = [(name, options) for name in LOSSES.names() for options in SHARED] + OWN
+CASES = [(name, options) for name in NAMES for options in SHARED] + OWN
 
 
 def batch(seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -102,7 +103,7 @@ def batch(seed: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def test_every_loss_has_an_oracle() -> None:
-    assert set(LITERAL) == set(LOSSES.names())
+    assert set(LITERAL) == set(NAMES)
 
 
 @pytest.mark.parametrize("seed", range(3))
