@@ -29,7 +29,7 @@ from manylabel.metric import (
     precision_recall_curve,
     top_k_accuracy,
 )
-from manylabel.task import Task
+from manylabel.task import MULTI_LABEL, Task
 from manylabel.zero_shot import zero_shot_figures
 
 SCHEMA = 1
@@ -38,8 +38,6 @@ MOST_COOCCURRING = 40
 MISTAKES = 24
 THUMBNAIL = 144
 FEW = 5  # positives below which a figure is mostly chance
-
-MULTI_LABEL = Task()
 
 DEFINITIONS = {
     "mAP": "mean over labels of average precision, not interpolated: the mean of the precision at each positive",

@@ -94,3 +94,6 @@ class Task:
         if not self.single and one_each and known(table.matrix).all() and (support(table.matrix) > 0).sum() > 1:
             return "every image has exactly one label: --task single_label lets the labels compete"
         return None
+
+
+MULTI_LABEL = Task()

@@ -30,7 +30,7 @@ from manylabel.labels import PRESENT, UNKNOWN
 from manylabel.loss import Loss, SoftmaxLoss
 from manylabel.metric import mean_average_precision
 from manylabel.model import Model
-from manylabel.task import Task
+from manylabel.task import MULTI_LABEL, Task
 from manylabel.training.checkpoint import (
     Checkpoint,
     CheckpointFolder,
@@ -76,9 +76,6 @@ class Progress:
     rate: float
     goal: str  # what the epoch is chosen by
     value: float | None  # of it, at the last evaluation
-
-
-MULTI_LABEL = Task()
 
 
 class Trainer:

@@ -14,7 +14,7 @@ from accelerate.utils import gather_object
 from torch import nn
 
 from manylabel.data.dataset import Batch
-from manylabel.task import Task
+from manylabel.task import MULTI_LABEL, Task
 
 
 def make_accelerator(**options: Any) -> Accelerator:
@@ -38,7 +38,7 @@ def score(
     model: nn.Module,
     batches: Iterable[Batch],
     accelerator: Accelerator,
-    task: Task,
+    task: Task = MULTI_LABEL,
     advance: Callable[[int], None] = lambda _: None,
 ) -> tuple[np.ndarray, np.ndarray, list[tuple[str, str]]]:
     """rows [n] ascending, probabilities [n, N] float32, and (key, reason) of images that could not be read."""
