@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from manylabel.backbone import Backbone
 from manylabel.config import Config
@@ -49,6 +50,16 @@ class Model(nn.Module):
         """[B, R] of the last training pass, where the head has such costs; given once."""
         costs, self.head.extra_costs = self.head.extra_costs, None
         return costs
+
+    @torch.no_grad()
+    def multiply_adds(self) -> int:
+        """Of one image, from the pixels to the logits (torch counts two operations for each)."""
+        size, training = self.backbone.preprocess.size, self.training
+        example = next(self.parameters()).new_zeros(1, 3, size, size)
+        with FlopCounterMode(display=False) as counter:
+            self.eval()(example)
+        self.train(training)
+        return counter.get_total_flops() // 2
 
     def parameter_counts(self) -> tuple[int, int]:
         """(all, trained)"""

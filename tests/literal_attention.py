@@ -58,6 +58,45 @@ def tokens(module: nn.Module, features, image: int, relu: bool) -> list[Tensor]:
     return out
 
 
+def position(y: int, x: int, height: int, width: int, dim: int) -> Tensor:
+    """Row first, then column; sine at even places, cosine at odd ones."""
+    numbers = []
+    for place, count in ((y, height), (x, width)):
+        for j in range(dim // 2):
+            angle = 2 * math.pi * (place + 1) / count / 10_000 ** (2 * (j // 2) / (dim // 2))
+            numbers.append(math.sin(angle) if j % 2 == 0 else math.cos(angle))
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def added(xs: list[Tensor], ys: list[Tensor]) -> list[Tensor]:
+    return [x + y for x, y in zip(xs, ys, strict=True)]
+
+
+def query_transformer(module: nn.Module, o, features, image: int) -> list[Tensor]:  # type: ignore[no-untyped-def]
+    """Query2Label's encoder and decoder on one image: a vector for each query (ML-Decoder, Eq. 2)."""
+    e = tokens(module.tokens, features, image, relu=False)
+    p = []
+    for stage in o.stages:
+        height, width = features.stages[stage].shape[-2:]
+        p += [position(y, x, height, width, o.dim) for y in range(height) for x in range(width)]
+    if not o.positions:
+        p = [torch.zeros_like(place) for place in p]
+    for layer in module.encoder:
+        looked = attention(layer.attention, added(e, p), added(e, p), e)
+        e = [layer_norm(layer.norm1, x) for x in added(e, looked)]
+        e = [layer_norm(layer.norm2, x + feed_forward(layer.feed_forward, x)) for x in e]
+    q = list(module.queries.weight)
+    t = [torch.zeros_like(query) for query in q]
+    for layer in module.decoder:
+        if o.self_attention:
+            looked = attention(layer.self_attention, added(t, q), added(t, q), t)
+            t = [layer_norm(layer.norm1, x) for x in added(t, looked)]
+        looked = attention(layer.attention, added(t, q), added(e, p), e)
+        t = [layer_norm(layer.norm2, x) for x in added(t, looked)]
+        t = [layer_norm(layer.norm3, x + feed_forward(layer.feed_forward, x)) for x in t]
+    return t
+
+
 def assert_same_gradients(module: nn.Module, exact: nn.Module) -> None:
     """Every parameter of `module` has the gradient of its twin, to 1e-5 (of its largest entry, where that is above 1)."""
     for (name, ours), (_, theirs) in zip(module.named_parameters(), exact.named_parameters(), strict=True):

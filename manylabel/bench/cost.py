@@ -1,6 +1,7 @@
 """Parameters and multiply-adds of any backbone × head × labels × resolution, counted without computing anything.
 
-Without a choice of its own it lists the rows of the ML-Decoder paper (Tables 1, 2, 9 and 10) beside the paper's figures.
+Without a choice of its own it lists the rows of the ML-Decoder paper (Tables 1, 2, 9 and 10) and of the HSQ paper (A.2)
+beside the papers' figures.
 A "flop" of the paper is a multiply-add; torch's counter counts two for each, so its figure is halved here.
 """
 
@@ -23,7 +24,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from manylabel.atomic import write_text
 from manylabel.backbone.bundled import BUNDLED
 from manylabel.error import ConfigError
-from manylabel.head import HEADS, Head, MLDecoder
+from manylabel.head import HEADS, HSQ, Head, MLDecoder
 from manylabel.head.grouping import group_size
 from manylabel.heads import attach
 from manylabel.suggest import closest
@@ -62,6 +63,7 @@ class Case:
     labels: int
     paper: float  # G multiply-adds
     word: str = ""  # why ours may differ
+    parameters: float | None = None  # millions, where the paper has them
 
 
 CASES = (
@@ -88,6 +90,23 @@ CASES = (
     Case("10", "tresnet_v2_l", 640, _ours(80), 80, 73.5, V2),
 )
 
+R10T = {"dim": 512, "heads": 4, "encoder_layers": 1, "decoder_layers": 2}
+
+
+def _hsq(shared: int) -> tuple[str, dict[str, Any]]:
+    return "hsq", {**R10T, "hidden": 1024, "layer_dims": (64, 16), "shared_experts": shared, "shared_reads": "shared"}
+
+
+NO_ATTENTION = (
+    "the paper's figures fit a count that leaves attention out (its projections and products, 0.92 G here) and an FFN of "
+    "2048 in all three: 8.35, 8.58 and 8.66; but its HSQ parameters fit an FFN of 1024 only, which saves 0.51 G"
+)
+HSQ_CASES = (
+    Case("A.2", "resnet10t", 576, ("query2label", {**R10T, "hidden": 2048}), 80, 8.4, NO_ATTENTION, 14.8),
+    Case("A.2", "resnet10t", 576, _hsq(1), 80, 8.6, NO_ATTENTION, 14.3),
+    Case("A.2", "resnet10t", 576, _hsq(16), 80, 8.7, NO_ATTENTION, 15.5),
+)
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -108,6 +127,8 @@ class Cost:
     paper_relative: float | None = None
     difference: float | None = None  # of gmacs to the paper's, as a share
     explanation: str = ""
+    paper_parameters: float | None = None  # millions
+    experts: int | None = None  # shared ones, n_s
 
 
 @dataclass(frozen=True)
@@ -149,16 +170,16 @@ def measure(backbone: str, size: int, head: str, options: Mapping[str, Any], lab
 
 def _queries(head: Head) -> int | None:
     """How many queries look at the image."""
-    if isinstance(head, MLDecoder):
+    if isinstance(head, MLDecoder | HSQ):
         return group_size(head.num_labels, head.size)
     return None if head.pooled else head.num_labels
 
 
-def paper_rows() -> list[Cost]:
-    """The paper's rows, each beside its figure and beside average pooling on the same backbone, labels and size."""
-    pooled = {(c.backbone, c.size, c.labels): c.paper for c in CASES if c.head is GAP}
+def paper_rows(cases: Sequence[Case] = CASES) -> list[Cost]:
+    """A paper's rows, each beside its figure and beside average pooling on the same backbone, labels and size."""
+    pooled = {(c.backbone, c.size, c.labels): c.paper for c in cases if c.head is GAP}
     rows = []
-    for case in CASES:
+    for case in cases:
         key = (case.backbone, case.size, case.labels)
         row = _cost(case.backbone, case.size, case.head, case.labels, case.table)
         off = row.gmacs / case.paper - 1
@@ -168,7 +189,9 @@ def paper_rows() -> list[Cost]:
                 paper_gmacs=case.paper,
                 paper_relative=case.paper / pooled[key] if key in pooled else None,
                 difference=off,
-                explanation=case.word if abs(off) > EXPLAINED else "",
+                explanation=case.word if abs(off) > EXPLAINED or case.parameters else "",
+                paper_parameters=case.parameters,
+                experts=case.head[1].get("shared_experts"),
             )
         )
     return rows
@@ -229,25 +252,36 @@ def _cost(backbone: str, size: int, head: tuple[str, dict[str, Any]], labels: in
 def print_costs(rows: Sequence[Cost]) -> None:
     compared = any(row.paper_gmacs is not None for row in rows)
     table = Table(title=TITLE, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    sized = any(row.paper_parameters is not None for row in rows)
     texts = ["backbone", "head"]
-    numbers = ["labels", "M", *([] if compared else ["head M"]), "G MAC"]
-    numbers += ["×GAP", "paper", "×GAP", "off%"] if compared else ["head G", "×GAP"]
+    numbers = ["labels", "M", *(["paper", "off%"] if sized else [] if compared else ["head M"]), "G MAC"]
+    beside = ["paper", "off%"] if sized else ["×GAP", "paper", "×GAP", "off%"]
+    numbers += beside if compared else ["head G", "×GAP"]
     for name in texts:
         table.add_column(name, no_wrap=True)
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         queries = "" if row.queries in (None, row.labels) else f" K={row.queries}"
-        sizes = [f"{row.parameters / 1e6:.{0 if compared else 1}f}"]
-        sizes += [] if compared else [f"{row.head_parameters / 1e6:.2f}"]
+        queries += "" if row.experts is None else f" n_s={row.experts}"
+        millions = row.parameters / 1e6
+        sizes = [f"{millions:.{0 if compared and not sized else 2 if sized else 1}f}"]
+        if sized and row.paper_parameters:
+            sizes += [f"{row.paper_parameters}", f"{100 * (millions / row.paper_parameters - 1):+.1f}"]
+        elif not compared:
+            sizes += [f"{row.head_parameters / 1e6:.2f}"]
         macs = f"{row.gmacs:.2f}" if row.gmacs < 100 else f"{row.gmacs:.1f}"
-        rest = [_ratio(row.relative), *_beside(row)] if compared else [f"{row.head_gmacs:.3f}", _ratio(row.relative)]
+        rest = [f"{row.head_gmacs:.3f}", _ratio(row.relative)]
+        if compared:
+            paper, relative, off = _beside(row)
+            rest = [paper, off] if sized else [_ratio(row.relative), paper, relative, off]
         table.add_row(f"{row.backbone} {row.size}", f"{row.head}{queries}", f"{row.labels}", *sizes, macs, *rest)
     out = Console(highlight=False)
     out.print(table)
     for word in dict.fromkeys(row.explanation for row in rows if row.explanation):
         where = ", ".join(f"{r.head} with {r.labels:,} labels" for r in rows if r.explanation == word)
-        out.print(f"  · more than 5 % off ({where}): {word}", soft_wrap=True, markup=False)
+        told = word if sized else f"more than 5 % off ({where}): {word}"
+        out.print(f"  · {told}", soft_wrap=True, markup=False)
 
 
 def _beside(row: Cost) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ import typer
 
 from manylabel.cli.bench import bench_app
 from manylabel.cli.common import DATA_HELP, PAGE, Commands, DataFormat, Settings, data_section
+from manylabel.cli.compare import compare
 from manylabel.cli.data import data_app
 from manylabel.error import ManylabelError
 from manylabel.output import check_output
@@ -24,6 +25,7 @@ HELP = """Recognise everything in an image at once.
   manylabel train photos/ --out runs/mine                    photos/labels.csv: file_name,labels
   manylabel evaluate runs/mine --data photos/ --split val
   manylabel predict runs/mine holiday.jpg --json
+  manylabel compare runs/mine runs/other
 """
 
 app = typer.Typer(
@@ -245,6 +247,9 @@ def report(
     from manylabel.report import report_from_files
 
     typer.echo(report_from_files(run, out))
+
+
+app.command()(compare)
 
 
 @app.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,21 @@ bench_app = typer.Typer(
 )
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write the rows here")]
 Quick = Annotated[bool, typer.Option("--quick", help="smaller inputs, for a first look")]
+HeadSettings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="an option of the heads, e.g. head.groups=100"),
+]
+
+
+def _head_options(command: str, settings: list[str] | None) -> dict[str, Any]:
+    from manylabel.config import override
+
+    asked = override({}, settings or [])
+    other = sorted(set(asked) - {"head"})
+    if other:
+        raise ConfigError(f"bench {command} takes options of heads only (head.…), not {other[0]!r}")
+    options: dict[str, Any] = asked.get("head", {})
+    return options
 
 
 def _measure(name: str, quick: bool, json_file: Path | None) -> None:
@@ -55,45 +70,64 @@ def heads(json_file: Json = None, quick: Quick = False) -> None:
 
 
 @bench_app.command()
+def hsq(json_file: Json = None, quick: Quick = False) -> None:
+    """HSQ's layer against Algorithm 1 in loops, and its memory."""
+    _measure("hsq", quick, json_file)
+
+
+@bench_app.command()
+def speed(
+    head: Annotated[list[str] | None, typer.Option(help="any head; may be repeated; ratios are to the first")] = None,
+    labels: Annotated[list[int] | None, typer.Option(help="number of labels; may be repeated", min=1)] = None,
+    batch: Annotated[int, typer.Option(help="images in a step", min=1)] = 32,
+    settings: HeadSettings = None,
+    json_file: Json = None,
+) -> None:
+    """Time and memory of a step of any heads, from 80 to 10,000 labels.
+
+    \b
+    manylabel bench speed
+    manylabel bench speed --head linear --head query2label --head hsq --labels 80 --set head.shared_experts=4
+    """
+    from manylabel.bench.speed import LABELS, USUAL, print_speeds, speeds, write_speeds
+
+    rows = speeds(head or USUAL, labels or LABELS, _head_options("speed", settings), batch)
+    print_speeds(rows, batch)
+    if json_file:
+        write_speeds(rows, json_file)
+
+
+@bench_app.command()
 def cost(
     backbone: Annotated[list[str] | None, typer.Option(help="any backbone; may be repeated")] = None,
     head: Annotated[list[str] | None, typer.Option(help="any head; may be repeated")] = None,
     labels: Annotated[list[int] | None, typer.Option(help="number of labels; may be repeated", min=1)] = None,
     image_size: Annotated[list[int] | None, typer.Option(help="pixels; may be repeated", min=16)] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="an option of the heads, e.g. head.groups=100"),
-    ] = None,
+    settings: HeadSettings = None,
     json_file: Json = None,
 ) -> None:
-    """Parameters and multiply-adds of any backbone × head × labels × resolution; alone: the ML-Decoder paper's tables.
+    """Parameters and multiply-adds of any backbone × head × labels × resolution; alone: the papers' tables.
 
     \b
     manylabel bench cost
     manylabel bench cost --backbone resnet50 --head linear --head ml_decoder --labels 80 --labels 9605
     manylabel bench cost --backbone tresnet_l --head ml_decoder --set head.groups=20 --image-size 448 --json cost.json
     """
-    from manylabel.bench.cost import chosen_rows, other_rows, paper_rows, print_costs, write_costs
-    from manylabel.config import override
+    from manylabel.bench.cost import HSQ_CASES, chosen_rows, other_rows, paper_rows, print_costs, write_costs
 
     if any((backbone, head, labels, image_size, settings)):
-        asked = override({}, settings or [])
-        if set(asked) - {"head"}:
-            raise ConfigError(
-                f"bench cost takes options of heads only (head.…), not {sorted(set(asked) - {'head'})[0]!r}"
-            )
         rows = chosen_rows(
             backbone or ["efficientnet_lite0"],
             head or ["linear", "ml_decoder", "query2label"],
             labels or [80],
             image_size or [224],
-            asked.get("head", {}),
+            _head_options("cost", settings),
         )
         print_costs(rows)
     else:
-        compared, others = paper_rows(), other_rows()
-        print_costs(compared)
-        print_costs(others)
-        rows = compared + others
+        rows = []
+        for part in (paper_rows(), paper_rows(HSQ_CASES), other_rows()):
+            print_costs(part)
+            rows += part
     if json_file:
         write_costs(rows, json_file)

@@ -64,6 +64,20 @@ class Head(nn.Module):
         """What must be known to build the head that these stored weights fit into."""
         return LabelKnowledge(restored=True)
 
+    def watch(self) -> None:
+        """Begin to collect what `watched` tells; costs a little time."""
+
+    def watched(self) -> dict[str, Any] | None:
+        """How much each gate used each expert since `watch`, for heads that have experts; ends the watching.
+
+        {"experts": names [E], "gate_of_label": [N], "layers": [mean weights [G, E] of each layer],
+        "capacity": experts each gate may use [G], or None}
+        """
+        return None
+
+    def learn_from(self, losses: np.ndarray) -> None:
+        """Held-out losses [N] of the labels after an epoch; NaN where there is none. For heads that adapt to them."""
+
     def forward(self, features: Features) -> Tensor:
         raise TypeError(f"{type(self).__name__} defines no forward pass")
 

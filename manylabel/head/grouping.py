@@ -6,9 +6,45 @@ Eq. 3 of the ML-Decoder paper. With K ∤ N the last group has places that no la
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 import numpy as np
 
+from manylabel.config import option
 from manylabel.error import ConfigError
+from manylabel.require import require
+
+USUAL_GROUPS = 100  # ML-Decoder's K for thousands of labels
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """Settings of heads in which labels can share a query."""
+
+    groups: int | None = option(
+        None, "group queries K; none = one per label up to 100 labels (and with shared pooling), otherwise 100"
+    )
+    grouping: Literal["order", "random", "cooccurrence", "text"] = option(
+        "order", "which labels share a query: neighbours, any, those often seen together, or of like meaning"
+    )
+    grouping_seed: int = option(0, "with grouping=random: another seed, other groups")
+
+    def __post_init__(self) -> None:
+        post_init = getattr(super(), "__post_init__", None)
+        if post_init:
+            post_init()
+        require(self.groups is None or self.groups >= 1, "head.groups", self.groups, "none, or 1 or more")
+
+    def labels_per_query(self, num_labels: int, full: bool = False) -> int:
+        """g = ⌈N/K⌉; `full` = a query for each label where nothing else was asked for."""
+        if self.groups is not None and self.groups > num_labels:
+            raise ConfigError(
+                f"head.groups={self.groups} is more than the {num_labels} labels; "
+                f"give {num_labels} at most (a query per label), or leave it out"
+            )
+        usual = num_labels if full else min(num_labels, USUAL_GROUPS)
+        return group_size(num_labels, self.groups if self.groups is not None else usual)
 
 
 def group_size(num_labels: int, groups: int) -> int:

@@ -17,12 +17,10 @@ from manylabel.features import Features
 from manylabel.head.attention import Attention, FeedForward
 from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
 from manylabel.head.group_linear import GroupLinear
-from manylabel.head.grouping import group_size, slots
+from manylabel.head.grouping import GroupOptions, group_size, slots
 from manylabel.head.tokens import TokenOptions, Tokens
 from manylabel.head.words import Asked, WordLinear, WordQueries, Words
 from manylabel.require import require
-
-USUAL_GROUPS = 100  # the paper's K for thousands of labels
 
 
 class DecoderLayer(nn.Module):
@@ -68,19 +66,12 @@ class MLDecoder(Head):
     can_be_zero_shot = True
 
     @dataclass(frozen=True)
-    class Options(TokenOptions):
+    class Options(GroupOptions, TokenOptions):
         dim: int = option(256, "width D of queries and tokens (paper: 768)")
         heads: int = option(8, "attention heads")
         hidden: int = option(1024, "width inside the feed-forward block (paper: 2048)")
         layers: int = option(1, "decoder layers")
         dropout: float = option(0.1, "dropout of the decoder")
-        groups: int | None = option(
-            None, "group queries K; none = one per label up to 100 labels (and with shared pooling), otherwise 100"
-        )
-        grouping: Literal["order", "random", "cooccurrence", "text"] = option(
-            "order", "which labels share a query: neighbours, any, those often seen together, or of like meaning"
-        )
-        grouping_seed: int = option(0, "with grouping=random: another seed, other groups")
         query: Literal["fixed", "learnable", "text"] = option(
             "fixed", "random but fixed queries, trained ones, or words"
         )
@@ -104,7 +95,6 @@ class MLDecoder(Head):
                 require(getattr(self, name) >= 1, f"head.{name}", getattr(self, name), "1 or more")
             require(self.dim % self.heads == 0, "head.dim", self.dim, f"a multiple of head.heads ({self.heads})")
             require(0 <= self.dropout < 1, "head.dropout", self.dropout, "at least 0 and below 1")
-            require(self.groups is None or self.groups >= 1, "head.groups", self.groups, "none, or 1 or more")
             require(self.temperature > 0, "head.temperature", self.temperature, "above 0")
             require(self.query_noise >= 0, "head.query_noise", self.query_noise, "0 or more")
             require(self.random_queries >= 0, "head.random_queries", self.random_queries, "0 or more")
@@ -231,13 +221,7 @@ class MLDecoder(Head):
 
 def _group_size(o: MLDecoder.Options, num_labels: int) -> int:
     """g: how many labels share a query."""
-    if o.groups is not None and o.groups > num_labels:
-        raise ConfigError(
-            f"head.groups={o.groups} is more than the {num_labels} labels; "
-            f"give {num_labels} at most (a query per label), or leave it out"
-        )
-    full = num_labels <= USUAL_GROUPS or o.pooling == "shared"
-    size = group_size(num_labels, o.groups if o.groups is not None else num_labels if full else USUAL_GROUPS)
+    size = o.labels_per_query(num_labels, full=o.pooling == "shared")
     if o.query != "text":
         return size
     divisors = [g for g in range(size, o.dim + 1) if o.dim % g == 0]  # Eq. 5 gives each label d/g of the query

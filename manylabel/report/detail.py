@@ -1,4 +1,4 @@
-"""What a details file may hold: curves, calibration, co-occurrence, training, mistakes; scores and shares are 0..1."""
+"""What a details file may hold: curves, calibration, co-occurrence, experts, training, mistakes; scores are 0..1."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def clean_details(details: Any, labels: int) -> dict[str, Any]:
         "curves": _curves(given.get("curves") or [], f"{where}.curves", labels),
         "calibration": _calibration(given.get("calibration"), f"{where}.calibration"),
         "cooccurrence": _cooccurrence(given.get("cooccurrence"), f"{where}.cooccurrence"),
+        "experts": _experts(given.get("experts"), f"{where}.experts"),
         "history": _history(given.get("history") or [], f"{where}.history"),
         "mistakes": [
             _mistake(mistake, f"{where}.mistakes[{i}]")
@@ -77,6 +78,31 @@ def _cooccurrence(value: Any, where: str) -> dict[str, Any] | None:
     kept = sorted(most)  # the given order stays
     cut = [[counts[row][column] for column in kept] for row in kept]
     return {"names": [names[i] for i in kept], "counts": cut} if kept else None
+
+
+def _experts(value: Any, where: str) -> dict[str, Any] | None:
+    """Names of experts [E] and gates [G], the mean weights [G][E] of each layer, and how many experts a gate may use."""
+    if not value:
+        return None
+    given = mapping(value, where)
+    names = {
+        key: [text(name, f"{where}.{key}") for name in items(need(given, key, where), f"{where}.{key}")]
+        for key in ("experts", "gates")
+    }
+    layers = []
+    for i, layer in enumerate(items(need(given, "layers", where), f"{where}.layers")):
+        rows = [shares(row, f"{where}.layers[{i}]") for row in items(layer, f"{where}.layers[{i}]")]
+        if len(rows) != len(names["gates"]) or any(len(row) != len(names["experts"]) for row in rows):
+            raise wrong(
+                f"{where}.layers[{i}]", f"must be {len(names['gates'])} rows of {len(names['experts'])} numbers"
+            )
+        layers.append([[weight or 0.0 for weight in row] for row in rows])
+    allowed = given.get("allowed")
+    if allowed is not None:
+        allowed = [number(n, f"{where}.allowed") for n in items(allowed, f"{where}.allowed")]
+        if len(allowed) != len(names["gates"]):
+            raise wrong(f"{where}.allowed", f"has {len(allowed)} entries for {len(names['gates'])} gates")
+    return {**names, "layers": layers, "allowed": allowed} if layers and names["gates"] else None
 
 
 def _history(value: Any, where: str) -> list[dict[str, float | None]]:

@@ -28,6 +28,7 @@ SCRIPTS = (
     "spread",
     "calibration",
     "cooccurrence",
+    "experts",
     "history",
     "mistakes",
     "start",
@@ -113,6 +114,7 @@ def sections(results: dict[str, Any], details: dict[str, Any]) -> dict[str, str]
         "spread": ("Support", spread),
         "calibration": ("Calibration", bool(details["calibration"])),
         "history": ("Training", bool(details["history"])),
+        "experts": ("Experts", bool(details["experts"])),
         "cooccurrence": ("Co-occurrence", bool(details["cooccurrence"])),
         "mistakes": ("Mistakes", bool(details["mistakes"])),
     }
@@ -132,6 +134,7 @@ def payload(results: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
         "curves": [points and curve.pack(points) for points in curves] if any(curves) else None,
         "mean": curve.pack(curve.mean(curves)) if any(curves) else None,
         "calibration": details["calibration"],
+        "experts": details["experts"],
         "cooccurrence": details["cooccurrence"],
         "history": details["history"],
     }

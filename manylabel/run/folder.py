@@ -60,6 +60,7 @@ def clear_folder(folder: Path) -> None:
         "metrics.jsonl",
         "results.json",
         "details.json",
+        "scores.npz",
         "report.html",
         "split.csv",
         "run.json",

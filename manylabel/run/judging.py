@@ -20,6 +20,7 @@ from manylabel.data.shard.blocks import blocks_of
 from manylabel.data.table import Table
 from manylabel.error import DataError
 from manylabel.evaluation import describe, details, judge
+from manylabel.expert_use import use_details, use_figures, use_of_labels
 from manylabel.model import Model
 from manylabel.run.data_paths import absolute
 from manylabel.run.folder import fingerprint, read_split
@@ -80,11 +81,13 @@ def evaluate(
     bad = BadImages(len(table), config.data.max_bad_share)
     with console.counting("judging", len(table)) as advance:
         model = bundle.model.to(accelerator.device)
+        model.head.watch()
         rows, scores, unreadable = score(model, feed.batches(), accelerator, bundle.task, advance)
+    watched = model.head.watched()
     bad.add(unreadable)
     judged = table.subset(rows)
     here = bool(bundle.fitted_on) and fingerprint(judged.keys) == bundle.fitted_on
-    figures = judge_table(bundle, judged, scores, fitted_here=here)
+    figures = judge_table(bundle, judged, scores, fitted_here=here, watched=watched)
     figures["notes"] += table.notes[len(read_notes) :]
     if same and chosen == "train":
         figures["notes"].append("the model was trained on these images: the figures say nothing about others")
@@ -94,11 +97,14 @@ def evaluate(
     facts = {"name": table.name, "split": chosen or "all", "images": len(judged), "bad_images": len(bad)}
     results = describe(title, facts, model_facts(bundle.model, bundle.config), figures)
     history = read_history(Path(run) / "metrics.jsonl")
-    return results, details_of(judged, scores, history)
+    return results, details_of(judged, scores, history, watched)
 
 
-def judge_table(bundle: Bundle, judged: Table, scores: np.ndarray, *, fitted_here: bool) -> dict[str, Any]:
-    return judge(
+def judge_table(
+    bundle: Bundle, judged: Table, scores: np.ndarray, *, fitted_here: bool, watched: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """`watched`: what the head's gates did while these images were scored."""
+    figures = judge(
         scores,
         judged.matrix,
         judged.labels,
@@ -109,6 +115,9 @@ def judge_table(bundle: Bundle, judged: Table, scores: np.ndarray, *, fitted_her
         unseen=bundle.unseen,
         vectors=bundle.vectors,
     )
+    for label, use in zip(figures["labels"], use_of_labels(watched) or [], strict=False):
+        label.update(use)
+    return figures | use_figures(watched)
 
 
 def _training_data(home: Path) -> DataConfig | None:
@@ -129,8 +138,12 @@ def model_facts(model: Model, config: Config) -> dict[str, Any]:
         "image_size": model.backbone.preprocess.size,
         "parameters": everything,
         "trainable_parameters": trained,
+        "gmacs": round(model.multiply_adds() / 1e9, 4),
     }
 
 
-def details_of(judged: Table, scores: np.ndarray, history: list[dict[str, Any]]) -> dict[str, Any]:
-    return details(scores, judged.matrix, judged.labels, judged.keys, judged.source, history)
+def details_of(
+    judged: Table, scores: np.ndarray, history: list[dict[str, Any]], watched: dict[str, Any] | None
+) -> dict[str, Any]:
+    found = details(scores, judged.matrix, judged.labels, judged.keys, judged.source, history)
+    return found | use_details(watched, judged.labels)

@@ -1,7 +1,7 @@
 """A run from data to a judged, reusable classifier: what `manylabel train` and `manylabel.train` do.
 
 <out>/config.yaml   run.json   metrics.jsonl   bad_images.csv   split.csv   checkpoints/
-      bundle/       results.json   details.json   report.html
+      bundle/       results.json   details.json   scores.npz   report.html
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from manylabel.run.folder import (
 from manylabel.run.judging import chosen_here, details_of, judge_table, model_facts
 from manylabel.run.label_knowledge import label_knowledge
 from manylabel.run.training_table import training_table
+from manylabel.score_file import write_scores
 from manylabel.task import Task
 from manylabel.text import EMBEDDERS
 from manylabel.training.loop import Progress, Trainer
@@ -198,7 +199,7 @@ class _Run:
         if chosen == config.train.epochs and config.train.epochs < 50:
             console.say(f"it was still improving: more epochs may help, e.g. --epochs {2 * config.train.epochs}")
         rows, scores = trainer.validate()
-        result = self._finish(model, table.subset(rows), scores, trainer.history.rows, len(bad))
+        result = self._finish(model, table.subset(rows), scores, trainer, len(bad))
         self.accelerator.end_training()
         return result
 
@@ -241,9 +242,7 @@ class _Run:
         text = f"epoch {min(p.epoch + 1, p.epochs)}/{p.epochs}  loss {p.loss:.4f}  {score}rate {p.rate:.1e}"
         self._bar(p.epoch * p.batches + p.batch, text)
 
-    def _finish(
-        self, model: Model, judged: Table, scores: np.ndarray, history: list[dict[str, Any]], bad: int
-    ) -> RunResult:
+    def _finish(self, model: Model, judged: Table, scores: np.ndarray, trainer: Trainer, bad: int) -> RunResult:
         config = self.config
         bundle = Bundle(
             model,
@@ -255,7 +254,7 @@ class _Run:
             hierarchy=judged.hierarchy,
             text_source=EMBEDDERS.build(config.text).source if model.head.vectors is not None else "",
         )
-        figures = judge_table(bundle, judged, scores, fitted_here=True)
+        figures = judge_table(bundle, judged, scores, fitted_here=True, watched=trainer.watched)
         if config.train.keep == "best":
             figures["notes"].append(chosen_here(bundle))
         title = f"{config.head.name} on {config.backbone.name}"
@@ -263,7 +262,8 @@ class _Run:
         results = describe(title, data, model_facts(model, config), figures)
         if self.accelerator.is_main_process:
             save_bundle(self.folder / "bundle", bundle, results)
-            write_outputs(self.folder, results, details_of(judged, scores, history))
+            write_scores(self.folder, judged.keys, scores, judged.matrix)
+            write_outputs(self.folder, results, details_of(judged, scores, trainer.history.rows, trainer.watched))
         return RunResult(self.folder, results)
 
     def _thresholds(self, scores: np.ndarray, matrix: np.ndarray) -> np.ndarray:

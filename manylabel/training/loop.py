@@ -45,7 +45,9 @@ from manylabel.training.checkpoint import (
 from manylabel.training.circumstances import circumstances, compare
 from manylabel.training.ema import Ema
 from manylabel.training.feed import Feed
+from manylabel.training.gate_watch import collapse, gate_figures
 from manylabel.training.history import History
+from manylabel.training.label_loss import label_losses
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 from manylabel.training.scoring import score
 from manylabel.training.stop import Stopped, StopRequest, unless_stopped
@@ -122,6 +124,7 @@ class Trainer:
         self.history = History(folder / "metrics.jsonl")
         self.position = Position()
         self.value: float | None = None  # of the goal
+        self.watched: dict[str, Any] | None = None  # what the head's gates did in the last validation
         self.finished = False  # from here on the model holds the chosen weights, which are no state to go on from
         self._shown_loss = math.nan  # until there is one
         self._saved_at = time.monotonic()
@@ -229,7 +232,9 @@ class Trainer:
         """rows [n] and scores [n, N] of the validation images, with the averaged weights where there are any."""
         with self.ema.applied() if self.ema else nullcontext():
             batches = unless_stopped(self.val_feed.batches(), self.stop)
+            self.plain_model.head.watch()
             rows, scores, bad = score(self.plain_model, self._until_stopped(batches), self.accelerator, self.task)
+        self.watched = self.plain_model.head.watched()
         self._save_or_stop()
         self.bad_images.add(bad)
         if not len(rows):
@@ -262,12 +267,15 @@ class Trainer:
             "rate": max(group["lr"] for group in self.optimiser.param_groups),
             "seconds": round(self._epoch_seconds, 3),
             "images": p.images,
+            **gate_figures(self.watched),
         }
         if self.value is None or self.value > p.best:
             p.best, p.best_epoch = self.value if self.value is not None else p.best, p.epoch + 1
             if self.accelerator.is_main_process:
                 with self.ema.applied() if self.ema else nullcontext():
                     self.checkpoints.save_best(Checkpoint(trained_state(self.plain_model), {"epoch": p.best_epoch}))
+        if p.epoch + 1 < self.config.train.epochs:  # what nobody would judge any more is not changed
+            self.plain_model.head.learn_from(label_losses(self.loss, scores, self.table.matrix[rows]))
         p.epoch, p.batch, p.loss_sum, p.images = p.epoch + 1, 0, 0.0, 0
         if self.accelerator.is_main_process:
             self.history.add(row)
@@ -275,6 +283,8 @@ class Trainer:
         judged = "–" if self.value is None else f"{self.value:.2f}"
         epochs = f"{row['epoch']}/{self.config.train.epochs}"
         self.say(f"epoch {epochs}  loss {row['loss']:.4f}  {self.task.goal} {judged}  {row['seconds']:.1f} s")
+        for sentence in collapse(self.watched):
+            self.say(sentence)
         self.accelerator.log({k: v for k, v in row.items() if v is not None and k != "step"}, step=p.step)
         self._tell()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from typing import Any
 
 import literal_attention as literal
@@ -36,45 +35,11 @@ def build(n: int, **options: Any) -> Query2Label:
     return head
 
 
-def literal_position(y: int, x: int, height: int, width: int, dim: int) -> Tensor:
-    """Row first, then column; sine at even places, cosine at odd ones."""
-    numbers = []
-    for place, count in ((y, height), (x, width)):
-        for j in range(dim // 2):
-            angle = 2 * math.pi * (place + 1) / count / 10_000 ** (2 * (j // 2) / (dim // 2))
-            numbers.append(math.sin(angle) if j % 2 == 0 else math.cos(angle))
-    return torch.tensor(numbers, dtype=torch.float64)
-
-
-def added(xs: list[Tensor], ys: list[Tensor]) -> list[Tensor]:
-    return [x + y for x, y in zip(xs, ys, strict=True)]
-
-
 def literal_logits(head: Query2Label, given: Features) -> Tensor:
-    o, transformer = head.options, head.transformer
+    classifier = head.classifier
     rows = []
     for image in range(2):
-        e = literal.tokens(transformer.tokens, given, image, relu=False)
-        p = []
-        for stage in o.stages:
-            height, width = given.stages[stage].shape[-2:]
-            p += [literal_position(y, x, height, width, o.dim) for y in range(height) for x in range(width)]
-        if not o.positions:
-            p = [torch.zeros_like(position) for position in p]
-        for layer in transformer.encoder:
-            looked = literal.attention(layer.attention, added(e, p), added(e, p), e)
-            e = [literal.layer_norm(layer.norm1, x) for x in added(e, looked)]
-            e = [literal.layer_norm(layer.norm2, x + literal.feed_forward(layer.feed_forward, x)) for x in e]
-        q = list(transformer.queries.weight)
-        t = [torch.zeros_like(query) for query in q]
-        for layer in transformer.decoder:
-            if o.self_attention:
-                looked = literal.attention(layer.self_attention, added(t, q), added(t, q), t)
-                t = [literal.layer_norm(layer.norm1, x) for x in added(t, looked)]
-            looked = literal.attention(layer.attention, added(t, q), added(e, p), e)
-            t = [literal.layer_norm(layer.norm2, x) for x in added(t, looked)]
-            t = [literal.layer_norm(layer.norm3, x + literal.feed_forward(layer.feed_forward, x)) for x in t]
-        classifier = head.classifier
+        t = literal.query_transformer(head.transformer, head.options, given, image)
         rows.append(torch.stack([classifier.weight[n] @ t[n] + classifier.bias[n] for n in range(len(t))]))
     return torch.stack(rows)
 

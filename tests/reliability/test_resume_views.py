@@ -19,6 +19,7 @@ HEADS = {
         "text.name=file",
     ],
     "query2label": ["head.name=query2label", "head.dim=32"],
+    "hsq": ["head.name=hsq", "head.dim=32", "head.shared_experts=4", "head.adaptive=true", "head.layer_dims=8,4"],
 }
 
 

@@ -1,4 +1,4 @@
-"""The cost of heads against the ML-Decoder paper's tables."""
+"""The cost of heads against the tables of the ML-Decoder and the HSQ paper."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from manylabel.bench.cost import EXPLAINED, chosen_rows, measure, paper_rows, write_costs
+from manylabel.bench.cost import EXPLAINED, HSQ_CASES, chosen_rows, measure, paper_rows, write_costs
 from manylabel.error import ConfigError
 
 
@@ -22,6 +22,15 @@ def test_the_papers_rows() -> None:
     at = {(row.head, row.labels, row.queries): row.relative for row in rows if row.size == 224}
     assert at["ml_decoder", 9600, 100] == pytest.approx(6.3 / 5.8, rel=0.05)
     assert at["query2label", 1000, 1000] == pytest.approx(14.2 / 5.7, rel=0.05)
+
+
+def test_sizes_of_the_hsq_paper() -> None:
+    rows = paper_rows(HSQ_CASES)
+    assert len(rows) == 3
+    for row in rows:
+        assert row.paper_parameters is not None
+        assert row.parameters / 1e6 == pytest.approx(row.paper_parameters, rel=0.02)
+        assert row.explanation
 
 
 def test_a_linear_layer_costs_what_it_has_weights() -> None:

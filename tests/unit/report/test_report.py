@@ -95,6 +95,12 @@ def details(names: list[str]) -> dict[str, Any]:
         "curves": [shape for _ in names],
         "calibration": {"edges": [0, 0.5, 1], "score": [0.1, None], "observed": [0.2, None], "count": [9, 0]},
         "cooccurrence": {"names": names[:3], "counts": [[9, 3, 0], [3, 8, 1], [0, 1, 0]][: len(names[:3])]},
+        "experts": {
+            "experts": ["shared 1", "own 1"],
+            "gates": names,
+            "layers": [[[0.2, 0.8] for _ in names], [[0.999, 0.001] for _ in names]],
+            "allowed": [1 for _ in names],
+        },
         "history": [{"epoch": 1, "loss": 0.21, "mAP": 40.1, "rate": 0.001, "seconds": 1.2}],
         "mistakes": [
             {**mistake, "kind": "missed", "score": 0.021},
@@ -245,7 +251,7 @@ def test_undefined_figures_are_a_dash_with_a_reason(tmp_path: Path) -> None:
 
 
 def test_sections_without_details_disappear(tmp_path: Path) -> None:
-    everything = ["labels", "curves", "spread", "calibration", "history", "cooccurrence", "mistakes"]
+    everything = ["labels", "curves", "spread", "calibration", "history", "experts", "cooccurrence", "mistakes"]
 
     def shown(more: dict[str, Any]) -> list[str]:
         found = Tags(page(results(NAMES), more, tmp_path)).found
@@ -256,7 +262,7 @@ def test_sections_without_details_disappear(tmp_path: Path) -> None:
 
     assert shown(details(NAMES)) == everything
     assert shown({}) == ["labels", "spread"]
-    for name in ("curves", "calibration", "history", "cooccurrence", "mistakes"):
+    for name in ("curves", "calibration", "history", "experts", "cooccurrence", "mistakes"):
         assert shown({**details(NAMES), name: None}) == [section for section in everything if section != name]
     assert shown({**details(NAMES), "curves": [None] * 4, "history": []}) == [
         "labels",
@@ -332,6 +338,11 @@ def changed(values: dict[str, Any], **changes: Any) -> dict[str, Any]:
             "details.calibration needs 2 edges, 1 scores",
         ),
         (results(NAMES), {"cooccurrence": {"names": ["a"], "counts": [[1, 2]]}}, "must be 1 rows of 1 numbers"),
+        (
+            results(NAMES),
+            {"experts": {"experts": ["a"], "gates": ["b"], "layers": [[[0.5, 0.5]]]}},
+            "must be 1 rows of 1 numbers",
+        ),
         (results(NAMES), {"history": [{"loss": 1}]}, r"details.history\[0\] lacks the key 'epoch'"),
         (results(NAMES), {"mistakes": [{"kind": "odd"}]}, "must be 'missed' or 'false alarm'"),
         (results(NAMES), {"mistakes": [{"kind": "missed", "score": 0.1}]}, "lacks the key 'file'"),

@@ -1,0 +1,99 @@
+"""HSQ's layer against the loops of Algorithm 1, and what its blocks save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from manylabel.allocator import keep_memory
+from manylabel.bench.memory import peak_megabytes
+from manylabel.bench.table import Row, interleave, less_is_better
+from manylabel.head.hybrid_sharing import HybridSharingLayer
+
+LOOPS = "Algorithm 1 in Python loops"
+
+
+def loops(layer: HybridSharingLayer, x_t: Tensor, x_s: Tensor) -> tuple[Tensor, Tensor]:
+    """Algorithm 1 as it is printed: a product for every expert and label, lists, Concat, and a sum. Linear experts."""
+    labels = x_t.shape[1]
+    assert layer.task is not None
+    assert layer.shared is not None
+    assert layer.gate is not None
+    assert layer.shared_gate is not None
+    own: list[list[Tensor]] = [[] for _ in range(labels)]
+    everything = []
+    for j in range(layer.n_s):
+        everything.append(x_s @ layer.shared.weight[0, :, j])
+    for i in range(labels):
+        for j in range(layer.n_t):
+            expert = layer.task.weight[i, :, j]
+            everything.append(x_s @ expert)
+            own[i].append(x_t[:, i] @ expert)
+    for j in range(layer.n_s):
+        for i in range(labels):
+            own[i].append(x_t[:, i] @ layer.shared.weight[0, :, j])
+    a_s = torch.softmax(x_s @ layer.shared_gate.weight[0, :, 0], dim=-1)
+    o_s = (torch.relu(torch.stack(everything, dim=-2)) * a_s[..., None]).sum(dim=-2)
+    o_t = []
+    for i in range(labels):
+        a_t = torch.softmax(x_t[:, i] @ layer.gate.weight[i, :, 0], dim=-1)
+        o_t.append((torch.relu(torch.stack(own[i], dim=-2)) * a_t[..., None]).sum(dim=-2))
+    return torch.stack(o_t, dim=1), o_s
+
+
+def run(quick: bool = False) -> list[Row]:
+    keep_memory()
+    torch.manual_seed(0)
+    return _against_loops(quick) + _memory(quick)
+
+
+def _against_loops(quick: bool) -> list[Row]:
+    """L = 80, n_s = 16, n_t = 1: both branches, forward and backward, pooled and per-label X_s."""
+    rows = []
+    labels, batch = 80, 2
+    d_in, d_out = (128, 64) if quick else (512, 64)
+    layer = HybridSharingLayer(labels, d_in, d_out, 1, 16, shared_branch=True)
+    x_t = torch.randn(batch, labels, d_in)
+    for what, x_s in (("pooled", x_t.mean(dim=1, keepdim=True)), ("per label", x_t)):
+        with torch.inference_mode():
+            gap = max(float((a - b).abs().max()) for a, b in zip(layer(x_t, x_s), loops(layer, x_t, x_s), strict=True))
+        if gap > 1e-4:
+            raise AssertionError(f"the two differ by {gap:.2g}, so their speed must not be compared")
+
+        def step(f: Callable[..., tuple[Tensor, Tensor]], x_s: Tensor = x_s) -> Callable[[], None]:
+            def both() -> None:
+                layer.zero_grad()
+                o_t, o_s = f(x_t, x_s)
+                (o_t.square().mean() + o_s.square().mean()).backward()
+
+            return both
+
+        ours, peer = interleave(step(layer), step(lambda a, b: loops(layer, a, b)), 3 if quick else 7)
+        case = f"L = {labels}, n_s = 16, n_t = 1, {d_in} → {d_out}, batch {batch}, X_s {what}, forward and backward"
+        rows.append(less_is_better("hybrid sharing layer", case, 1000 * ours, 1000 * peer, "ms", LOOPS))
+    return rows
+
+
+def _memory(quick: bool) -> list[Row]:
+    """Peak memory of a training step of the shared branch: blocks against everything at once."""
+    labels, batch, d_in, d_out = 80, 16 if quick else 64, 128, 64
+    layer = HybridSharingLayer(labels, d_in, d_out, 1, 16, shared_branch=True)
+    x = torch.randn(batch, labels, d_in)
+
+    def step() -> None:
+        layer.zero_grad()
+        o_t, o_s = layer(x, x)
+        assert o_s is not None
+        (o_t.square().mean() + o_s.square().mean()).backward()
+
+    step()
+    blocks = peak_megabytes(step)
+    block, layer.block = layer.block, 10**12
+    whole = peak_megabytes(step)
+    layer.block = block
+    if blocks is None or whole is None:
+        return []
+    case = f"L = {labels}, n_s = 16, {d_in} → {d_out}, batch {batch}, X_s per label, forward and backward"
+    return [less_is_better("peak memory of the layer", case, blocks, whole, "MB", "all expert outputs at once")]

@@ -1,0 +1,6 @@
+"""Several runs beside each other: which is better, for which labels, how surely, and at what cost."""
+
+from manylabel.compare.comparison import compare_runs
+from manylabel.compare.runs import Method, Run, methods_of, read_run
+
+__all__ = ["Method", "Run", "compare_runs", "methods_of", "read_run"]

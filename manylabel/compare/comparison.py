@@ -1,0 +1,203 @@
+"""Methods against the first of them: figures, labels that win and lose, pairs, resolutions; as plain values for JSON."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manylabel import console
+from manylabel.compare.bootstrap import drawn_ap, draws, interval
+from manylabel.compare.runs import ALIKE, Method, Run
+from manylabel.error import DataError
+from manylabel.suggest import closest
+
+SCHEMA = 1
+SHOWN = ("mAP", "CF1", "OF1", "calibration_error")
+
+
+def compare_runs(
+    methods: Sequence[Method], pairs: Sequence[tuple[str, str]] = (), resamples: int = 1000
+) -> dict[str, Any]:
+    """Everything that the table, the figures and the page show; differences are to the first method."""
+    check(methods, pairs)
+    baseline = methods[0]
+    drawn = _drawn(methods, resamples)
+    labels = baseline.runs[0].labels
+    column = {name: i for i, name in enumerate(labels)}
+    return {
+        "schema": SCHEMA,
+        "data": baseline.runs[0].results["data"],
+        "baseline": baseline.name,
+        "resamples": resamples if drawn else 0,
+        "notes": _notes(methods, bool(drawn)),
+        "methods": [_method(method) for method in methods],
+        "labels": labels,
+        "support": [label["support"] for label in baseline.runs[0].results["labels"]],
+        "ap": {method.name: _list(method.ap) for method in methods},
+        "differences": [_difference(baseline, method, drawn, labels) for method in methods[1:]],
+        "pairs": [
+            {
+                "labels": [a, b],
+                "ap": {m.name: _list(m.ap[[column[a], column[b]]]) for m in methods},
+                "gap": {m.name: _number(abs(m.ap[column[a]] - m.ap[column[b]])) for m in methods},
+            }
+            for a, b in pairs
+        ],
+        "resolutions": resolutions(methods),
+        "experts": [
+            {"method": method.name, **method.runs[0].details["experts"]}
+            for method in methods
+            if method.runs[0].details.get("experts")
+        ],
+    }
+
+
+def check(methods: Sequence[Method], pairs: Sequence[tuple[str, str]]) -> None:
+    """Only what was judged on the same labels and images can be compared."""
+    if len(methods) < 2:
+        raise DataError(
+            "there is only one method to compare (runs that differ in their seed only count as one); give another run"
+        )
+    runs = [run for method in methods for run in method.runs]
+    first = runs[0]
+    for run in runs[1:]:
+        if run.labels != first.labels:
+            only = sorted(set(first.labels) ^ set(run.labels))
+            what = f"e.g. {only[0]!r} is in one of them only" if only else "they come in another order"
+            raise DataError(f"{first.folder} and {run.folder} have different labels ({what}): they cannot be compared")
+        mine, its = ((r.results["data"]["name"], r.results["data"]["images"]) for r in (first, run))
+        if mine != its:
+            raise DataError(
+                f"{first.folder} was judged on {mine[1]} images of {mine[0]}, {run.folder} on {its[1]} of {its[0]}: "
+                "judge them on the same images (manylabel evaluate … --data …)"
+            )
+        if first.scores is not None and run.scores is not None:
+            _same_images(first, run)
+    for name in itertools.chain.from_iterable(pairs):
+        if name not in first.labels:
+            raise DataError(f"there is no label {name!r}{closest(name, first.labels)}")
+
+
+def _same_images(first: Run, run: Run) -> None:
+    assert first.scores is not None
+    assert run.scores is not None
+    if not np.array_equal(first.scores.keys, run.scores.keys):
+        raise DataError(
+            f"{first.folder} and {run.folder} were judged on different images: split the data once (a split column) and "
+            "train both on it"
+        )
+    if not np.array_equal(first.scores.matrix, run.scores.matrix):
+        raise DataError(f"the labels of the images changed between {first.folder} and {run.folder}; train again")
+
+
+def _drawn(methods: Sequence[Method], resamples: int) -> dict[str, np.ndarray]:
+    """AP of every label in every draw, in percent, mean over seeds; nothing where scores are missing."""
+    runs = [run for method in methods for run in method.runs]
+    if resamples == 0 or any(run.scores is None for run in runs):
+        return {}
+    first = runs[0].scores
+    assert first is not None
+    weights = draws(len(first.keys), resamples)
+    found = {}
+    with console.counting("drawing images anew", len(runs) * first.scores.shape[1]) as advance:
+        for method in methods:
+            parts = [drawn_ap(r.scores.scores, r.scores.matrix, weights, advance) for r in method.runs if r.scores]
+            found[method.name] = 100 * np.mean(parts, axis=0)
+    return found
+
+
+def _notes(methods: Sequence[Method], drawn: bool) -> list[str]:
+    notes = []
+    if drawn:
+        notes.append(
+            "intervals are the middle 95 % over images drawn anew, the same draws for all methods; they say how far other "
+            "images of the same kind could change a difference, not how far another seed could"
+        )
+    else:
+        notes.append("no intervals: a run has no scores.npz (it is older, or very large); train or evaluate it again")
+    seeds = {len(method.runs) for method in methods}
+    if seeds == {1}:
+        notes.append("one seed each: differences of some tenths may be chance")
+    return notes
+
+
+def _method(method: Method) -> dict[str, Any]:
+    model = method.runs[0].results["model"]
+    seconds = [run.seconds for run in method.runs if run.seconds is not None]
+    return {
+        "name": method.name,
+        "runs": [str(run.folder) for run in method.runs],
+        **{name: _mean(method.figures(name)) for name in SHOWN},
+        "mAP_seeds": _list(method.figures("mAP")),
+        "mAP_deviation": _number(np.std(method.figures("mAP"), ddof=1)) if len(method.runs) > 1 else None,
+        "parameters": model.get("parameters"),
+        "trainable_parameters": model.get("trainable_parameters"),
+        "gmacs": model.get("gmacs"),
+        "image_size": model.get("image_size"),
+        "train_seconds": _mean(np.array(seconds)) if seconds else None,
+    }
+
+
+def _difference(baseline: Method, method: Method, drawn: dict[str, np.ndarray], labels: list[str]) -> dict[str, Any]:
+    """Of one method to the baseline: per label with intervals, who wins and loses, and pairs that improve together."""
+    change = method.ap - baseline.ap
+    gap = drawn[method.name] - drawn[baseline.name] if drawn else None  # [draws, N]
+    rows: list[dict[str, Any]] = []
+    for i, name in enumerate(labels):
+        low, high = (math.nan, math.nan) if gap is None else interval(gap[:, i])
+        rows.append({"name": name, "change": _number(change[i]), "low": _number(low), "high": _number(high)})
+    defined = change[~np.isnan(change)]
+    better = int((defined > 0).sum())
+    pairs = len(defined) * (len(defined) - 1) // 2
+    low, high = (math.nan, math.nan) if gap is None else interval(np.nanmean(gap, axis=1))
+    return {
+        "method": method.name,
+        "mAP": {
+            "change": _number(defined.mean() if len(defined) else math.nan),
+            "low": _number(low),
+            "high": _number(high),
+        },
+        "better": better,
+        "worse": int((defined < 0).sum()),
+        "surely_better": sum(1 for row in rows if row["low"] is not None and row["low"] > 0),
+        "surely_worse": sum(1 for row in rows if row["high"] is not None and row["high"] < 0),
+        "pairs_together": better * (better - 1) // 2,
+        "pairs_share": _number(100 * (better * (better - 1) // 2) / pairs if pairs else math.nan),
+        "labels": rows,
+    }
+
+
+def resolutions(methods: Sequence[Method]) -> list[dict[str, Any]]:
+    """mAP by pixels, for methods that were trained at more than one size (Fig. 6)."""
+    lines: dict[tuple[Any, ...], list[Method]] = {}
+    for method in methods:
+        settings = method.runs[0].settings
+        key = tuple(sorted((k, str(v)) for k, v in settings.items() if k not in ALIKE and k != "backbone.image_size"))
+        lines.setdefault(key or (method.name,), []).append(method)
+    found = []
+    for line in lines.values():
+        points = sorted((m.runs[0].size or 0, _mean(m.figures("mAP"))) for m in line)
+        if len({size for size, _ in points}) > 1:
+            head = line[0].runs[0].results["model"]["head"]
+            name = line[0].name.replace(
+                f"backbone.image_size={line[0].runs[0].settings.get('backbone.image_size')}", ""
+            )
+            found.append({"name": name.strip() or head, "sizes": [s for s, _ in points], "mAP": [v for _, v in points]})
+    return found
+
+
+def _mean(values: np.ndarray) -> float | None:
+    defined = values[~np.isnan(values)]
+    return _number(defined.mean()) if len(defined) else None
+
+
+def _list(values: np.ndarray) -> list[float | None]:
+    return [_number(value) for value in values]
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else round(float(value), 4)

@@ -1,0 +1,165 @@
+"""The comparison as pictures: what the HSQ paper shows in Figs. 3–7, for any runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manylabel.atomic import replacing
+
+MOST_LABELS = 100  # in one picture of differences
+COLOURS = ("#1f4e79", "#c8553d", "#588157", "#8e6c8a", "#e0a458", "#3a7d84", "#7a5c3e", "#5b5b5b")
+
+
+def draw_figures(comparison: dict[str, Any], folder: Path) -> list[tuple[str, Path]]:
+    """(caption, file) of every figure there is something to show for."""
+    drawn: list[tuple[str, Path]] = []
+
+    def add(name: str, caption: str, draw: Callable[[Path], None]) -> None:
+        path = folder / f"{name}.png"
+        draw(path)
+        drawn.append((caption, path))
+
+    add("mAP", "Mean average precision of each method; dots are seeds.", lambda p: _means(comparison, p))
+    base = comparison["baseline"]
+    for row in comparison["differences"]:
+        add(
+            f"labels-{_slug(row['method'])}",
+            f"AP of each label: {row['method']} less {base}, with 95 % intervals; filled: surely above or below.",
+            lambda p, row=row: _changes(row, base, p),  # type: ignore[misc]
+        )
+    if comparison["pairs"]:
+        add(
+            "pair-gaps",
+            "Gap between the two labels of a pair: smaller is more even.",
+            lambda p: _gaps(comparison, p),
+        )
+    for pair in comparison["pairs"]:
+        a, b = pair["labels"]
+        add(
+            f"pair-{_slug(a)}-{_slug(b)}",
+            f"Average precision of {a} and {b}: the upper right is better.",
+            lambda p, pair=pair: _pair(pair, p),  # type: ignore[misc]
+        )
+    if comparison["resolutions"]:
+        add("resolutions", "mAP by the size of the images.", lambda p: _resolutions(comparison, p))
+    for load in comparison["experts"]:
+        for number in range(len(load["layers"])):
+            add(
+                f"experts-{_slug(load['method'])}-{number + 1}",
+                f"{load['method']}, layer {number + 1}: mean weight of each expert for each label (logarithmic); "
+                "the last row is the mean over labels.",
+                lambda p, load=load, number=number: _load(load, number, p),  # type: ignore[misc]
+            )
+    return drawn
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^\w.=-]+", "-", name).strip("-")[:60] or "x"
+
+
+@contextmanager
+def _axes(path: Path, width: float, height: float) -> Iterator[Any]:
+    """Axes that are saved to a file; no display is needed and no state is left behind."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    yield axes
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=110, format="png")
+
+
+def _colour(i: int) -> str:
+    return COLOURS[i % len(COLOURS)]
+
+
+def _means(c: dict[str, Any], path: Path) -> None:
+    methods = c["methods"]
+    with _axes(path, 7, 1 + 0.42 * len(methods)) as axes:
+        y = np.arange(len(methods))
+        axes.barh(
+            y, [m["mAP"] or 0 for m in methods], height=0.6, color=[_colour(i) for i in range(len(y))], alpha=0.75
+        )
+        for i, method in enumerate(methods):
+            seeds = [v for v in method["mAP_seeds"] if v is not None]
+            axes.plot(seeds, np.full(len(seeds), i), "o", color="black", markersize=3)
+        values = [v for m in methods for v in m["mAP_seeds"] if v is not None]
+        if values:
+            margin = max(0.5, 0.3 * (max(values) - min(values)))
+            axes.set_xlim(max(0, min(values) - 3 * margin), min(100, max(values) + margin))
+        axes.set_yticks(y, [m["name"] for m in methods])
+        axes.invert_yaxis()
+        axes.set_xlabel("mAP, not interpolated (%); the axis does not begin at 0")
+
+
+def _changes(row: dict[str, Any], baseline: str, path: Path) -> None:
+    labels = [label for label in row["labels"] if label["change"] is not None]
+    labels.sort(key=lambda label: -label["change"])
+    if len(labels) > MOST_LABELS:
+        labels = labels[: MOST_LABELS // 2] + labels[-MOST_LABELS // 2 :]
+    with _axes(path, 7, 1.2 + 0.17 * len(labels)) as axes:
+        for i, label in enumerate(labels):
+            sure = label["low"] is not None and (label["low"] > 0 or label["high"] < 0)
+            colour = COLOURS[0] if label["change"] >= 0 else COLOURS[1]
+            if label["low"] is not None:
+                axes.plot([label["low"], label["high"]], [i, i], color=colour, linewidth=1, alpha=0.6)
+            axes.plot(label["change"], i, "o", color=colour, markersize=4, fillstyle="full" if sure else "none")
+        axes.axvline(0, color="#999", linewidth=0.8)
+        axes.set_yticks(range(len(labels)), [label["name"] for label in labels], fontsize=7)
+        axes.set_ylim(len(labels) - 0.4, -0.6)
+        axes.set_xlabel(f"change of average precision against {baseline} (percentage points)")
+
+
+def _gaps(c: dict[str, Any], path: Path) -> None:
+    names = [m["name"] for m in c["methods"]]
+    with _axes(path, 7, 1.2 + 0.3 * len(names) * len(c["pairs"])) as axes:
+        place, ticks = 0.0, []
+        for pair in c["pairs"]:
+            for i, name in enumerate(names):
+                axes.barh(place, pair["gap"][name] or 0, height=0.8, color=_colour(i))
+                ticks.append((place, f"{' / '.join(pair['labels'])}: {name}"))
+                place += 1
+            place += 0.6
+        axes.set_yticks([t for t, _ in ticks], [text for _, text in ticks], fontsize=8)
+        axes.invert_yaxis()
+        axes.set_xlabel("difference between the two labels' average precision (%)")
+
+
+def _pair(pair: dict[str, Any], path: Path) -> None:
+    with _axes(path, 5, 4.2) as axes:
+        for i, (name, (a, b)) in enumerate(pair["ap"].items()):
+            if a is not None and b is not None:
+                axes.plot(a, b, "o", color=_colour(i), markersize=8, label=name)
+        axes.set_xlabel(f"{pair['labels'][0]}: average precision (%)")
+        axes.set_ylabel(f"{pair['labels'][1]}: average precision (%)")
+        axes.margins(0.2)
+        axes.legend(fontsize=8, frameon=False)
+
+
+def _resolutions(c: dict[str, Any], path: Path) -> None:
+    with _axes(path, 6, 4) as axes:
+        for i, line in enumerate(c["resolutions"]):
+            axes.plot(line["sizes"], line["mAP"], "o-", color=_colour(i), label=line["name"])
+        axes.set_xticks(sorted({size for line in c["resolutions"] for size in line["sizes"]}))
+        axes.set_xlabel("pixels")
+        axes.set_ylabel("mAP (%)")
+        axes.legend(fontsize=8, frameon=False)
+
+
+def _load(load: dict[str, Any], number: int, path: Path) -> None:
+    weights = np.array(load["layers"][number])
+    rows = np.vstack([weights, weights.mean(axis=0)])
+    names = [*load["gates"], "mean of all"]
+    with _axes(path, 2.6 + 0.24 * len(load["experts"]), 1.6 + 0.16 * len(names)) as axes:
+        image = axes.imshow(np.log10(np.maximum(rows, 1e-4)), aspect="auto", cmap="viridis", vmin=-3, vmax=0)
+        axes.set_yticks(range(len(names)), [name[:28] for name in names], fontsize=6)
+        axes.set_xticks(range(len(load["experts"])), load["experts"], rotation=90, fontsize=6)
+        axes.axhline(len(names) - 1.5, color="white", linewidth=1.5)
+        axes.figure.colorbar(image, ax=axes, label="log₁₀ of the mean weight", shrink=0.6)

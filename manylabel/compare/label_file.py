@@ -1,0 +1,32 @@
+"""labels.csv of a comparison: every label's average precision by every method, and its differences."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+from manylabel.atomic import write_text
+from manylabel.spreadsheet import safe_cell
+
+
+def write_label_file(comparison: dict[str, Any], path: Path) -> None:
+    methods = [method["name"] for method in comparison["methods"]]
+    changes = comparison["differences"]
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    header = ["label", "support", *(f"ap: {name}" for name in methods)]
+    for row in changes:
+        header += [f"change: {row['method']}", f"low: {row['method']}", f"high: {row['method']}"]
+    writer.writerow([safe_cell(cell) for cell in header])
+    for i, label in enumerate(comparison["labels"]):
+        cells: list[Any] = [
+            safe_cell(label),
+            comparison["support"][i],
+            *(comparison["ap"][name][i] for name in methods),
+        ]
+        for row in changes:
+            cells += [row["labels"][i][key] for key in ("change", "low", "high")]
+        writer.writerow(["" if cell is None else cell for cell in cells])
+    write_text(path, buffer.getvalue())

@@ -1,0 +1,54 @@
+"""Adaptive expert selection (AdaMV-MoE, Algorithm 1): every task finds during training how many experts it needs."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class AdaptiveSelection(nn.Module):
+    """k_j of each task j, from its own held-out loss; all tasks at once, none looks at another.
+
+    While a task has not improved for Δn iterations (since its best loss or its last growth, whichever is later):
+    if its last growth brought nothing, k_j ← k_j − 1 and k_j is fixed; otherwise k_j ← k_j + 1, at most `most`.
+    The whole state is in buffers, so that a checkpoint holds it.
+    """
+
+    k: Tensor  # [T]
+    best: Tensor  # [T] lowest loss so far
+    waited: Tensor  # [T] iterations without a better one
+    improved: Tensor  # [T] bool: since the last growth
+    fixed: Tensor  # [T] bool
+
+    def __init__(self, tasks: int, most: int, patience: int, start: int = 1) -> None:
+        super().__init__()
+        if not 1 <= start <= most:
+            raise ValueError(f"{start} experts to begin with, of {most}")
+        self.most, self.patience = most, patience
+        self.register_buffer("k", torch.full((tasks,), start))
+        self.register_buffer("best", torch.full((tasks,), torch.inf, dtype=torch.float64))
+        self.register_buffer("waited", torch.zeros(tasks, dtype=torch.int64))
+        self.register_buffer("improved", torch.ones(tasks, dtype=torch.bool))
+        self.register_buffer("fixed", torch.zeros(tasks, dtype=torch.bool))
+
+    @torch.no_grad()
+    def update(self, losses: Tensor, iterations: int = 1) -> Tensor:
+        """Held-out losses [T] after so many further iterations; NaN = not measured, the task stays as it is.
+
+        Returns the change of every k. [T]
+        """
+        loss = losses.to(self.best)
+        active = ~self.fixed & ~loss.isnan()
+        better = active & (loss < self.best)
+        self.best.copy_(torch.where(better, loss, self.best))
+        self.improved |= better
+        self.waited.copy_(torch.where(better, 0, self.waited + iterations * active))
+        stuck = active & (self.waited >= self.patience)
+        failed = stuck & ~self.improved  # the last growth brought nothing
+        grows = stuck & self.improved & (self.k < self.most)
+        change = grows.long() - failed.long()
+        self.k += change
+        self.fixed |= failed | (stuck & self.improved & ~grows)  # … or there is nothing left to grow into
+        self.improved &= ~grows
+        self.waited.masked_fill_(grows, 0)
+        return change

@@ -1,0 +1,79 @@
+"""Many small networks of one shape, computed together: a batched product instead of a loop over them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+
+class ExpertBank(nn.Module):
+    """n experts for each of G owners, all d_i → d_o: X E as HSQ writes it, or MLPs W₂ ReLU(W₁ x + b₁) + b₂ with `hidden`.
+
+    The experts of the labels, those that all labels share (one owner), the gates and the classifiers are all such banks.
+    """
+
+    def __init__(
+        self,
+        owners: int,
+        count: int,
+        d_in: int,
+        d_out: int,
+        hidden: int | None = None,
+        bias: bool = False,
+        gain: float = 1 / math.sqrt(3),
+    ) -> None:
+        super().__init__()
+        self.owners, self.count, self.d_out, self.hidden = owners, count, d_out, hidden
+        first = hidden or d_out
+        self.weight = _uniform(d_in, owners, d_in, count, first, gain=gain)
+        self.bias = _uniform(d_in, owners, count, first) if hidden or bias else None
+        if hidden:
+            self.weight2 = _uniform(hidden, owners * count, hidden, d_out, gain=gain)
+            self.bias2 = _uniform(hidden, owners * count, d_out)
+
+    def own(self, x: Tensor) -> Tensor:
+        """Every owner's experts on that owner's input. [B, G, d_i] → [B, G, n, d_o]"""
+        y = torch.bmm(x.transpose(0, 1), self.weight.flatten(2)).transpose(0, 1)  # [B, G, n·h]
+        y = y.unflatten(-1, (self.count, -1))
+        if self.bias is not None:
+            y = y + self.bias
+        if self.hidden is None:
+            return y
+        return self._second(torch.relu(y).flatten(1, 2)).unflatten(1, (self.owners, self.count))
+
+    def every(self, x: Tensor) -> Tensor:
+        """All experts on every input. [R, d_i] → [R, G·n, d_o]"""
+        y = x @ self.weight.transpose(0, 1).flatten(1)  # [R, G·n·h]
+        y = y.unflatten(-1, (self.owners * self.count, -1))
+        if self.bias is not None:
+            y = y + self.bias.flatten(0, 1)
+        return y if self.hidden is None else self._second(torch.relu(y))
+
+    def _second(self, y: Tensor) -> Tensor:
+        """[R, G·n, h] → [R, G·n, d_o]"""
+        return torch.bmm(y.transpose(0, 1), self.weight2).transpose(0, 1) + self.bias2
+
+
+def start_alike(banks: Iterable[ExpertBank], spread: float) -> None:
+    """Let all experts begin near one: E ← √(1 − spread)·E_0 + √spread·E. 0 = all the same, 1 = as they are.
+
+    A mixture of independent experts begins as an average in which what tells inputs apart has cancelled out.
+    """
+    banks = list(banks)
+    keep, common = math.sqrt(spread), math.sqrt(1 - spread)
+    with torch.no_grad():
+        first = banks[0].weight[0, :, 0].clone()  # [d_i, h]
+        second = banks[0].weight2[0].clone() if banks[0].hidden else None  # [h, d_o]
+        for bank in banks:
+            bank.weight.mul_(keep).add_(common * first[:, None])
+            if second is not None:
+                bank.weight2.mul_(keep).add_(common * second)
+
+
+def _uniform(fan_in: int, *shape: int, gain: float = 1 / math.sqrt(3)) -> nn.Parameter:
+    """U with a standard deviation of gain/√fan_in; torch's own linear layers have a gain of 1/√3."""
+    bound = gain * math.sqrt(3 / fan_in)
+    return nn.Parameter(torch.empty(*shape).uniform_(-bound, bound))

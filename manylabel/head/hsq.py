@@ -1,0 +1,191 @@
+"""HSQ: label queries, then Hybrid Sharing Layers, then a classifier for each label; groups of labels for thousands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from manylabel.config import option
+from manylabel.expert import AdaptiveSelection, ExpertBank, GateLoad
+from manylabel.features import Features
+from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
+from manylabel.head.grouping import GroupOptions, group_size, slots
+from manylabel.head.hybrid_sharing import ACTIVATIONS, HybridSharingLayer
+from manylabel.head.query2label import QueryOptions, QueryTransformer
+from manylabel.require import require
+
+
+@dataclass(frozen=True)
+class SharingOptions(GroupOptions, QueryOptions):
+    """Settings of HSQ and of its linear variant."""
+
+    layer_dims: tuple[int, ...] = option((64, 16), "width d_o of each layer behind the transformer")
+    activation: Literal["relu", "gelu", "tanh", "none"] = option("relu", "σ of the experts")
+    layer_dropout: float = option(0.0, "dropout behind each of these layers")
+    classifier_hidden: int | None = option(None, "classifiers are MLPs with so many hidden units; none = linear")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(len(self.layer_dims) > 0, "head.layer_dims", self.layer_dims, "one width or more, e.g. 64,16")
+        require(all(d >= 1 for d in self.layer_dims), "head.layer_dims", self.layer_dims, "widths of 1 or more")
+        require(self.activation in ACTIVATIONS, "head.activation", self.activation, "one of " + ", ".join(ACTIVATIONS))
+        require(0 <= self.layer_dropout < 1, "head.layer_dropout", self.layer_dropout, "at least 0 and below 1")
+        hidden = self.classifier_hidden
+        require(hidden is None or hidden >= 1, "head.classifier_hidden", hidden, "none, or 1 or more")
+
+
+@HEADS.register("hsq")
+class HSQ(Head):
+    """HSQ: query transformer → Hybrid Sharing Layers (Algorithm 1) → a classifier for each label.
+
+    N labels in K groups of g = ⌈N/K⌉ (as in group decoding); a group has one query, one set of experts and one gate, and
+    its classifier gives the logits of its labels. With g = 1, the default up to 100 labels, this is HSQ as published.
+    """
+
+    recipe = "hsq-laptop"
+
+    @dataclass(frozen=True)
+    class Options(SharingOptions):
+        task_experts: int = option(1, "experts n_t of each label")
+        shared_experts: int = option(16, "experts n_s that all labels share")
+        expert_hidden: int | None = option(None, "experts are MLPs with so many hidden units; none = linear")
+        gate_hidden: int | None = option(None, "gates are MLPs with so many hidden units; none = linear")
+        shared_reads: Literal["own", "shared"] = option(
+            "own",
+            "what shared experts see for a label: its own vector (Algorithm 1), or the shared branch's (as in PLE)",
+        )
+        shared_input: Literal["per_label", "pooled"] = option(
+            "per_label", "with shared_reads=shared: a shared vector X_s for each label, or one for all"
+        )
+        spread: float = option(0.1, "how far experts start from one another: 0 = all the same, 1 = independent")
+        adaptive: bool = option(False, "each label finds in training how many shared experts its gate may use")
+        adaptive_patience: int = option(1, "with adaptive: epochs without a lower held-out loss before it grows")
+
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            for name in ("task_experts", "shared_experts"):
+                require(getattr(self, name) >= 0, f"head.{name}", getattr(self, name), "0 or more")
+            require(
+                self.task_experts + self.shared_experts >= 1,
+                "head.task_experts",
+                self.task_experts,
+                "1 or more, unless there are shared experts",
+            )
+            for name in ("expert_hidden", "gate_hidden"):
+                value = getattr(self, name)
+                require(value is None or value >= 1, f"head.{name}", value, "none, or 1 or more")
+            require(0 <= self.spread <= 1, "head.spread", self.spread, "between 0 and 1")
+            require(self.adaptive_patience >= 1, "head.adaptive_patience", self.adaptive_patience, "1 or more")
+            if self.adaptive:
+                require(self.shared_experts >= 2, "head.shared_experts", self.shared_experts, "2 or more with adaptive")
+
+    options: Options
+    slot: Tensor  # [N]: place of each label among the groups
+
+    def __init__(
+        self, options: Options, *, channels: Mapping[str, int], num_labels: int, knowledge: LabelKnowledge = NOTHING
+    ) -> None:
+        super().__init__(options, channels=channels, num_labels=num_labels, knowledge=knowledge)
+        o = options
+        self.stages = o.stages
+        self.size = o.labels_per_query(num_labels)  # g
+        groups = group_size(num_labels, self.size)
+        self.register_buffer("slot", torch.as_tensor(slots_of(o, num_labels, self.size, knowledge)))
+        self.transformer = QueryTransformer(o, channels, groups)
+        self.layers = nn.ModuleList()
+        widths = (o.dim, *o.layer_dims)
+        for i, (d_in, d_out) in enumerate(zip(widths, o.layer_dims, strict=False)):
+            read = o.shared_reads == "shared" and o.shared_experts > 0 and i + 1 < len(o.layer_dims)
+            self.layers.append(
+                HybridSharingLayer(
+                    groups,
+                    d_in,
+                    d_out,
+                    o.task_experts,
+                    o.shared_experts,
+                    shared_branch=read,  # O_s of a layer that no other reads would be computed for nothing
+                    reads=o.shared_reads,
+                    activation=o.activation,
+                    expert_hidden=o.expert_hidden,
+                    gate_hidden=o.gate_hidden,
+                    spread=o.spread,
+                )
+            )
+        self.dropout = nn.Dropout(o.layer_dropout)
+        self.classifier = ExpertBank(groups, 1, widths[-1], self.size, o.classifier_hidden, bias=True)
+        self.capacity = None
+        if o.adaptive:
+            self.capacity = AdaptiveSelection(groups, o.shared_experts, o.adaptive_patience)
+
+    def forward(self, features: Features) -> Tensor:
+        x_t = self.transformer(features)  # [B, K, D]
+        x_s: Tensor | None = x_t  # the first layer's branches have one input
+        if self.options.shared_reads == "shared" and self.options.shared_input == "pooled":
+            x_s = x_t.mean(dim=1, keepdim=True)  # [B, 1, D]
+        allowed = None if self.capacity is None else self.capacity.k
+        for layer in self.layers:
+            x_t, x_s = layer(x_t, x_t if x_s is None else x_s, allowed)
+            x_t, x_s = self.dropout(x_t), None if x_s is None else self.dropout(x_s)
+        logits = self.classifier.own(x_t).flatten(1)  # [B, K·g]
+        return logits.index_select(1, self.slot)  # [B, N]
+
+    # --- what it does, and how much of it it needs ------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        for layer in self._sharing():
+            layer.load = GateLoad() if layer.gate is not None else None
+
+    def watched(self) -> dict[str, Any] | None:
+        loads = [layer.load for layer in self._sharing() if layer.load is not None and layer.load.images]
+        for layer in self._sharing():
+            layer.load = None
+        if not loads:
+            return None
+        o = self.options
+        return {
+            "experts": [f"shared {j + 1}" for j in range(o.shared_experts)]
+            + [f"own {j + 1}" for j in range(o.task_experts)],
+            "gate_of_label": (self.slot // self.size).tolist(),
+            "layers": [np.roll(load.mean(), -o.task_experts, axis=1) for load in loads],
+            "capacity": None if self.capacity is None else self.capacity.k.tolist(),
+        }
+
+    def _sharing(self) -> list[HybridSharingLayer]:
+        return [layer for layer in self.layers if isinstance(layer, HybridSharingLayer)]
+
+    def learn_from(self, losses: np.ndarray) -> None:
+        if self.capacity is None:
+            return
+        gate = (self.slot // self.size).numpy(force=True)
+        measured = ~np.isnan(losses)
+        count = np.bincount(gate, measured, minlength=len(self.capacity.k))
+        total = np.bincount(gate, np.where(measured, losses, 0.0), minlength=len(self.capacity.k))
+        with np.errstate(invalid="ignore"):
+            self.capacity.update(torch.from_numpy(total / count))  # NaN where nothing was measured
+
+
+@HEADS.register("hsq_linear")
+class HSQLinear(HSQ):
+    """HSQ-Linear of the paper's ablation: the Hybrid Sharing Layers replaced by σ(x W), the same W for all labels."""
+
+    recipe = "hsq-linear-laptop"
+
+    @dataclass(frozen=True)
+    class Options(SharingOptions):
+        # one shared expert and none of the labels' own: a gate over one is 1, and what is left is σ(x W)
+        task_experts = 0
+        shared_experts = 1
+        expert_hidden = gate_hidden = None
+        shared_reads = "own"
+        spread = 1.0
+        adaptive = False
+
+
+def slots_of(o: GroupOptions, num_labels: int, size: int, knowledge: LabelKnowledge) -> np.ndarray:
+    how = "order" if knowledge.restored and o.grouping in ("cooccurrence", "text") else o.grouping
+    return slots(how, num_labels, size, seed=o.grouping_seed, together=knowledge.together, vectors=knowledge.vectors)

@@ -1,0 +1,59 @@
+"""Banks of experts, their loads, and how they begin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from manylabel.expert import ExpertBank, GateLoad, start_alike
+from manylabel.expert.load import LoadSummary
+
+
+@pytest.mark.parametrize("hidden", [None, 3])
+def test_own_and_every_agree(hidden: int | None) -> None:
+    torch.manual_seed(0)
+    bank = ExpertBank(owners=4, count=2, d_in=6, d_out=5, hidden=hidden)
+    x = torch.randn(7, 4, 6)
+    own = bank.own(x)  # [7, 4, 2, 5]
+    every = bank.every(x.flatten(0, 1)).unflatten(0, (7, 4)).unflatten(2, (4, 2))  # [7, 4, 4, 2, 5]
+    for owner in range(4):
+        assert torch.allclose(own[:, owner], every[:, owner, owner], atol=1e-6)
+
+
+@pytest.mark.parametrize("hidden", [None, 3])
+def test_experts_can_begin_alike(hidden: int | None) -> None:
+    torch.manual_seed(0)
+    banks = [ExpertBank(1, 3, 6, 5, hidden), ExpertBank(4, 2, 6, 5, hidden)]
+    before = banks[1].weight.clone()
+    start_alike(banks, 1.0)
+    assert torch.equal(banks[1].weight, before)
+    start_alike(banks, 0.0)
+    for bank in banks:
+        assert torch.equal(bank.weight, banks[0].weight[:1, :, :1].expand_as(bank.weight))
+        if hidden:
+            assert torch.equal(bank.weight2, banks[0].weight2[:1].expand_as(bank.weight2))
+    many = [ExpertBank(1, 400, 60, 50)]
+    spread = float(many[0].weight.std())
+    start_alike(many, 0.1)
+    assert float(many[0].weight.std()) == pytest.approx(spread, rel=0.05)  # the scale stays
+
+
+def test_load_is_the_mean_weight() -> None:
+    load, weights = GateLoad(), torch.softmax(torch.randn(10, 3, 4), dim=-1)
+    load.add(weights[:6])
+    load.add(weights[6:])
+    assert np.allclose(load.mean(), weights.double().mean(dim=0).numpy())
+    with pytest.raises(ValueError, match="no image"):
+        GateLoad().mean()
+
+
+def test_summaries_tell_even_from_collapsed_gates() -> None:
+    even, one = np.full((5, 4), 0.25), np.tile([0.97, 0.01, 0.01, 0.01], (5, 1))
+    assert LoadSummary.of(even) == LoadSummary(pytest.approx(1), pytest.approx(0.25), 0)
+    assert LoadSummary.of(one).collapsed == 5
+    assert LoadSummary.of(one).highest > 0.9
+    assert LoadSummary.of(one).entropy < 0.2
+    each_its_own = np.eye(4)  # every gate has chosen, but not the same: nothing is lost
+    assert LoadSummary.of(each_its_own).entropy == pytest.approx(1)
+    assert LoadSummary.of(each_its_own).collapsed == 4
