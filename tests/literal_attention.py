@@ -86,7 +86,7 @@ def query_transformer(module: nn.Module, o, features, image: int) -> list[Tensor
         e = [layer_norm(layer.norm1, x) for x in added(e, looked)]
         e = [layer_norm(layer.norm2, x + feed_forward(layer.feed_forward, x)) for x in e]
     q = list(module.queries.weight)
-    t = [torch.zeros_like(query) for query in q]
+    t = q if o.decoder_start == "queries" else [torch.zeros_like(query) for query in q]
     for layer in module.decoder:
         if o.self_attention:
             looked = attention(layer.self_attention, added(t, q), added(t, q), t)

@@ -23,15 +23,14 @@ class ExpertBank(nn.Module):
         d_out: int,
         hidden: int | None = None,
         bias: bool = False,
-        gain: float = 1 / math.sqrt(3),
     ) -> None:
         super().__init__()
         self.owners, self.count, self.d_out, self.hidden = owners, count, d_out, hidden
         first = hidden or d_out
-        self.weight = _uniform(d_in, owners, d_in, count, first, gain=gain)
+        self.weight = _uniform(d_in, owners, d_in, count, first)
         self.bias = _uniform(d_in, owners, count, first) if hidden or bias else None
         if hidden:
-            self.weight2 = _uniform(hidden, owners * count, hidden, d_out, gain=gain)
+            self.weight2 = _uniform(hidden, owners * count, hidden, d_out)
             self.bias2 = _uniform(hidden, owners * count, d_out)
 
     def own(self, x: Tensor) -> Tensor:
@@ -73,7 +72,7 @@ def start_alike(banks: Iterable[ExpertBank], spread: float) -> None:
                 bank.weight2.mul_(keep).add_(common * second)
 
 
-def _uniform(fan_in: int, *shape: int, gain: float = 1 / math.sqrt(3)) -> nn.Parameter:
-    """U with a standard deviation of gain/√fan_in; torch's own linear layers have a gain of 1/√3."""
-    bound = gain * math.sqrt(3 / fan_in)
+def _uniform(fan_in: int, *shape: int) -> nn.Parameter:
+    """U(±1/√fan_in), as torch's own linear layers begin."""
+    bound = 1 / math.sqrt(fan_in)
     return nn.Parameter(torch.empty(*shape).uniform_(-bound, bound))

@@ -8,9 +8,8 @@ outputs are computed again for the backward pass instead of being kept (`in_bloc
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -57,9 +56,8 @@ class HybridSharingLayer(nn.Module):
         self.n_t, self.n_s, self.d_out = task_experts, shared_experts, d_out
         self.reads, self.block = reads, block
         self.sigma = ACTIVATIONS[activation]
-        expert: dict[str, Any] = {"hidden": expert_hidden, "gain": math.sqrt(2)}  # keeps the scale through a ReLU
-        self.task = ExpertBank(labels, task_experts, d_in, d_out, **expert) if task_experts else None  # E_t
-        self.shared = ExpertBank(1, shared_experts, d_in, d_out, **expert) if shared_experts else None  # E_s
+        self.task = ExpertBank(labels, task_experts, d_in, d_out, expert_hidden) if task_experts else None  # E_t
+        self.shared = ExpertBank(1, shared_experts, d_in, d_out, expert_hidden) if shared_experts else None  # E_s
         start_alike([bank for bank in (self.shared, self.task) if bank is not None], spread)
         one = task_experts + shared_experts == 1  # a softmax over one is 1: nothing to learn
         self.gate = None if one else ExpertBank(labels, 1, d_in, task_experts + shared_experts, gate_hidden)  # G_t

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -84,6 +85,9 @@ class QueryOptions(TokenOptions):
     encoder_layers: int = option(1, "layers in which tokens look at each other; 0 = none")
     decoder_layers: int = option(2, "layers in which labels look at tokens")
     self_attention: bool = option(False, "labels look at each other, too: cost grows with their square")
+    decoder_start: Literal["zeros", "queries"] = option(
+        "zeros", "what the decoder's vectors begin as: nothing (Query2Label), or the label queries themselves"
+    )
     positions: bool = option(True, "tokens know where they lie (sines)")
     dropout: float = option(0.1, "dropout of all layers")
 
@@ -103,7 +107,7 @@ class QueryTransformer(nn.Module):
 
     def __init__(self, o: QueryOptions, channels: Mapping[str, int], num_labels: int) -> None:
         super().__init__()
-        self.positions = o.positions
+        self.positions, self.start = o.positions, o.decoder_start
         self.tokens = Tokens(o, channels, o.dim)
         self.queries = nn.Embedding(num_labels, o.dim)
         layer = (o.dim, o.heads, o.hidden, o.dropout)
@@ -115,7 +119,7 @@ class QueryTransformer(nn.Module):
         p = sine_positions(self.tokens.grids(features), q.shape[1], e) if self.positions else torch.zeros_like(e[0])
         for layer in self.encoder:
             e = layer(e, p)
-        t = torch.zeros_like(q)
+        t = q if self.start == "queries" else torch.zeros_like(q)
         for layer in self.decoder:
             t = layer(t, q, e, p)
         return t

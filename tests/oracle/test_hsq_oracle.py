@@ -124,6 +124,7 @@ def literal_logits(head: HSQ, given: Features) -> Tensor:
 
 VARIANTS: list[tuple[str, int, dict[str, Any]]] = [
     ("hsq", 5, {}),
+    ("hsq", 5, {"decoder_start": "queries"}),
     ("hsq", 1, {"shared_experts": 1}),
     ("hsq", 5, {"shared_experts": 0}),
     ("hsq", 5, {"shared_experts": 0, "task_experts": 3}),
