@@ -55,6 +55,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple:
         items = value.split(",") if isinstance(value, str) else value if isinstance(value, (list, tuple)) else [value]
         items = [item.strip() if isinstance(item, str) else item for item in items]
+        if arguments[0] is int:  # 64,16 is one text, whose parts nobody has read as numbers yet
+            items = [int(item) if isinstance(item, str) and item.isdecimal() else item for item in items]
         return tuple(_convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(items))
     if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)

@@ -134,3 +134,12 @@ def test_another_head_drops_the_old_heads_options(tmp_path: Path) -> None:
     recipe = tmp_path / "r.yaml"
     recipe.write_text("loss: {name: asl, gamma_negative: 2}\n")
     assert make_config(str(recipe), loss={"name": "bce"}).loss == Part("bce")
+
+
+def test_lists_of_numbers_can_be_given_with_commas() -> None:
+    from manylabel.head import HEADS
+
+    options = HEADS.resolve(make_config(None, ["head.name=hsq", "head.layer_dims=64,16"]).head).options
+    assert tuple(options["layer_dims"]) == (64, 16)
+    with pytest.raises(ConfigError, match=r"layer_dims\[1\] must be int, not 'wide'"):
+        HEADS.resolve(make_config(None, ["head.name=hsq", "head.layer_dims=64,wide"]).head)
