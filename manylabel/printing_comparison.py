@@ -8,6 +8,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 NAMED = 5  # labels that lose
 
@@ -15,7 +16,7 @@ NAMED = 5  # labels that lose
 def print_comparison(comparison: dict[str, Any], losing: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
     out = Console(highlight=False)
     data = comparison["data"]
-    table = Table(box=box.SIMPLE_HEAD, title=f"{data['name']} {data['split']}, {data['images']} images")
+    table = Table(box=box.SIMPLE_HEAD, title=Text(f"{data['name']} {data['split']}, {data['images']} images"))
     table.add_column("method", overflow="fold")
     for heading in (
         "seeds",
@@ -34,7 +35,7 @@ def print_comparison(comparison: dict[str, Any], losing: Callable[[dict[str, Any
     for m in comparison["methods"]:
         row = against.get(m["name"])
         table.add_row(
-            m["name"],
+            Text(m["name"]),
             str(len(m["runs"])),
             _number(m["mAP"], ".2f"),
             _number(m["mAP_deviation"], ".2f"),

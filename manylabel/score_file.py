@@ -41,8 +41,8 @@ def read_scores(folder: Path) -> Scores | None:
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
             found = Scores(stored["keys"], stored["scores"], stored["matrix"])
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path} cannot be read ({error}); train or evaluate again to write it anew") from error
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} cannot be read ({error}); train again to write it anew") from error
     if found.scores.shape != found.matrix.shape or len(found.keys) != len(found.scores):
         raise DataError(f"{path} holds scores {found.scores.shape} for labels {found.matrix.shape}")
     return found

@@ -99,7 +99,8 @@ def _hsq(shared: int) -> tuple[str, dict[str, Any]]:
 
 NO_ATTENTION = (
     "the paper's figures fit a count that leaves attention out (its projections and products, 0.92 G here) and an FFN of "
-    "2048 in all three: 8.35, 8.58 and 8.66; but its HSQ parameters fit an FFN of 1024 only, which saves 0.51 G"
+    "2048 in all three: 8.35, 8.58 and 8.66; but its HSQ parameters fit an FFN of 1024 only, which saves 0.51 G. "
+    "HSQ with its shared branch (shared_reads=shared), which the paper counts"
 )
 HSQ_CASES = (
     Case("A.2", "resnet10t", 576, ("query2label", {**R10T, "hidden": 2048}), 80, 8.4, NO_ATTENTION, 14.8),

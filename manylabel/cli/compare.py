@@ -10,6 +10,8 @@ import typer
 from manylabel.error import ManylabelError
 from manylabel.output import check_output
 
+FEWEST = 100  # draws: the ends of a 95 % interval need some beyond them
+
 
 def compare(
     runs: Annotated[
@@ -29,7 +31,8 @@ def compare(
 ) -> None:
     """Which run is better, for which labels, how surely, and at what cost.
 
-    Runs that differ in their seed only are one method. Differences are to the first method, with 95 % intervals over
+    Runs that differ in their seed only are one method (their data needs a split column, so that all are judged on the
+    same images). Differences are to the first method, with 95 % intervals over
     images drawn anew, and the labels that lose are named.
 
     \b
@@ -43,7 +46,14 @@ def compare(
     from manylabel.printing_comparison import print_comparison
     from manylabel.report.comparison_page import losing, write_comparison_page
 
-    check_output(out / "comparison.html", "<!doctype html")
+    for file, beginning in (
+        ("comparison.html", "<!doctype html"),
+        ("comparison.json", '{\n "schema"'),
+        ("labels.csv", "label,support,ap: "),
+    ):
+        check_output(out / file, beginning)
+    if 0 < resamples < FEWEST:
+        raise ManylabelError(f"--resamples {resamples}: intervals need {FEWEST} draws or more; 0 = no intervals")
     comparison = compare_runs(methods_of([read_run(run) for run in runs], name or []), _pairs(pair or []), resamples)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "comparison.json", comparison)

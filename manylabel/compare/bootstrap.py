@@ -9,14 +9,16 @@ import numpy as np
 from manylabel.labels import ABSENT, PRESENT
 
 LEVEL = 0.95
+DRAWS = 50  # at a time
 
 
 def draws(images: int, count: int, seed: int = 0) -> np.ndarray:
     """How often each image is in each draw. [count, images] float32, rows add up to `images`"""
     rng = np.random.default_rng(seed)
-    return np.stack([np.bincount(rng.integers(0, images, images), minlength=images) for _ in range(count)]).astype(
-        np.float32
-    )
+    found = np.empty((count, images), np.float32)
+    for row in found:
+        row[:] = np.bincount(rng.integers(0, images, images), minlength=images)
+    return found
 
 
 def drawn_ap(
@@ -30,7 +32,9 @@ def drawn_ap(
     ap = np.full((count, labels), np.nan)
     for i in range(labels):
         known = np.flatnonzero((matrix[:, i] == PRESENT) | (matrix[:, i] == ABSENT))
-        ap[:, i] = _label(scores[known, i], matrix[known, i] == PRESENT, weights[:, known])
+        for start in range(0, count, DRAWS):
+            block = slice(start, start + DRAWS)
+            ap[block, i] = _label(scores[known, i], matrix[known, i] == PRESENT, weights[block][:, known])
         advance(1)
     return ap
 

@@ -16,7 +16,8 @@ from manylabel.error import DataError
 from manylabel.suggest import closest
 
 SCHEMA = 1
-SHOWN = ("mAP", "CF1", "OF1", "calibration_error")
+FEW = 5  # positives below which a figure is mostly chance
+SHOWN = ("mAP", "CF1", "OF1", "calibration_error", "top1")
 
 
 def compare_runs(
@@ -33,7 +34,7 @@ def compare_runs(
         "data": baseline.runs[0].results["data"],
         "baseline": baseline.name,
         "resamples": resamples if drawn else 0,
-        "notes": _notes(methods, bool(drawn)),
+        "notes": _notes(methods, resamples, bool(drawn), len(labels)),
         "methods": [_method(method) for method in methods],
         "labels": labels,
         "support": [label["support"] for label in baseline.runs[0].results["labels"]],
@@ -69,14 +70,16 @@ def check(methods: Sequence[Method], pairs: Sequence[tuple[str, str]]) -> None:
             only = sorted(set(first.labels) ^ set(run.labels))
             what = f"e.g. {only[0]!r} is in one of them only" if only else "they come in another order"
             raise DataError(f"{first.folder} and {run.folder} have different labels ({what}): they cannot be compared")
-        mine, its = ((r.results["data"]["name"], r.results["data"]["images"]) for r in (first, run))
+        mine, its = (tuple(r.results["data"].get(k) for k in ("images", "name", "split")) for r in (first, run))
         if mine != its:
+            said = [f"{images} images of {name} ({split})" for images, name, split in (mine, its)]
             raise DataError(
-                f"{first.folder} was judged on {mine[1]} images of {mine[0]}, {run.folder} on {its[1]} of {its[0]}: "
+                f"{first.folder} was judged on {said[0]}, {run.folder} on {said[1]}: "
                 "judge them on the same images (manylabel evaluate … --data …)"
             )
-        if first.scores is not None and run.scores is not None:
-            _same_images(first, run)
+    scored = [run for run in runs if run.scores is not None]
+    for run in scored[1:]:
+        _same_images(scored[0], run)
     for name in itertools.chain.from_iterable(pairs):
         if name not in first.labels:
             raise DataError(f"there is no label {name!r}{closest(name, first.labels)}")
@@ -110,15 +113,19 @@ def _drawn(methods: Sequence[Method], resamples: int) -> dict[str, np.ndarray]:
     return found
 
 
-def _notes(methods: Sequence[Method], drawn: bool) -> list[str]:
+def _notes(methods: Sequence[Method], resamples: int, drawn: bool, labels: int) -> list[str]:
     notes = []
     if drawn:
         notes.append(
             "intervals are the middle 95 % over images drawn anew, the same draws for all methods; they say how far other "
             "images of the same kind could change a difference, not how far another seed could"
         )
-    else:
-        notes.append("no intervals: a run has no scores.npz (it is older, or very large); train or evaluate it again")
+        notes.append(
+            f"'surely' is said of a label whose interval leaves 0 out; of {labels} labels without any difference about "
+            f"{labels / 20:.0f} would be called so by chance, and labels with fewer than {FEW} positives never are"
+        )
+    elif resamples:
+        notes.append("no intervals: a run has no scores.npz (it is older, or very large); train it again")
     seeds = {len(method.runs) for method in methods}
     if seeds == {1}:
         notes.append("one seed each: differences of some tenths may be chance")
@@ -145,15 +152,18 @@ def _method(method: Method) -> dict[str, Any]:
 def _difference(baseline: Method, method: Method, drawn: dict[str, np.ndarray], labels: list[str]) -> dict[str, Any]:
     """Of one method to the baseline: per label with intervals, who wins and loses, and pairs that improve together."""
     change = method.ap - baseline.ap
+    support = [label["support"] for label in baseline.runs[0].results["labels"]]
     gap = drawn[method.name] - drawn[baseline.name] if drawn else None  # [draws, N]
     rows: list[dict[str, Any]] = []
     for i, name in enumerate(labels):
-        low, high = (math.nan, math.nan) if gap is None else interval(gap[:, i])
+        rough = support[i] < FEW  # drawing a handful of positives anew says little of other images
+        low, high = (math.nan, math.nan) if gap is None or rough else interval(gap[:, i])
         rows.append({"name": name, "change": _number(change[i]), "low": _number(low), "high": _number(high)})
     defined = change[~np.isnan(change)]
     better = int((defined > 0).sum())
     pairs = len(defined) * (len(defined) - 1) // 2
-    low, high = (math.nan, math.nan) if gap is None else interval(np.nanmean(gap, axis=1))
+    some = None if gap is None else gap[~np.isnan(gap).all(axis=1)]  # draws with any positive
+    low, high = (math.nan, math.nan) if some is None else interval(np.nanmean(some, axis=1))
     return {
         "method": method.name,
         "mAP": {

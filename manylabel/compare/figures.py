@@ -21,7 +21,7 @@ def draw_figures(comparison: dict[str, Any], folder: Path) -> list[tuple[str, Pa
     drawn: list[tuple[str, Path]] = []
 
     def add(name: str, caption: str, draw: Callable[[Path], None]) -> None:
-        path = folder / f"{name}.png"
+        path = folder / f"{len(drawn) + 1:02d}-{name}.png"  # numbered: two labels may become the same name
         draw(path)
         drawn.append((caption, path))
 
@@ -60,7 +60,13 @@ def draw_figures(comparison: dict[str, Any], folder: Path) -> list[tuple[str, Pa
 
 
 def _slug(name: str) -> str:
-    return re.sub(r"[^\w.=-]+", "-", name).strip("-")[:60] or "x"
+    return re.sub(r"[^a-zA-Z0-9.=-]+", "-", name).strip("-")[:40] or "x"
+
+
+def _plain(name: str) -> str:
+    """Text as it is: no mathematics between dollar signs, and no name that a legend would hide."""
+    text = name.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
 
 
 @contextmanager
@@ -94,7 +100,7 @@ def _means(c: dict[str, Any], path: Path) -> None:
         if values:
             margin = max(0.5, 0.3 * (max(values) - min(values)))
             axes.set_xlim(max(0, min(values) - 3 * margin), min(100, max(values) + margin))
-        axes.set_yticks(y, [m["name"] for m in methods])
+        axes.set_yticks(y, [_plain(m["name"]) for m in methods])
         axes.invert_yaxis()
         axes.set_xlabel("mAP, not interpolated (%); the axis does not begin at 0")
 
@@ -112,9 +118,9 @@ def _changes(row: dict[str, Any], baseline: str, path: Path) -> None:
                 axes.plot([label["low"], label["high"]], [i, i], color=colour, linewidth=1, alpha=0.6)
             axes.plot(label["change"], i, "o", color=colour, markersize=4, fillstyle="full" if sure else "none")
         axes.axvline(0, color="#999", linewidth=0.8)
-        axes.set_yticks(range(len(labels)), [label["name"] for label in labels], fontsize=7)
+        axes.set_yticks(range(len(labels)), [_plain(label["name"]) for label in labels], fontsize=7)
         axes.set_ylim(len(labels) - 0.4, -0.6)
-        axes.set_xlabel(f"change of average precision against {baseline} (percentage points)")
+        axes.set_xlabel(f"change of average precision against {_plain(baseline)} (percentage points)")
 
 
 def _gaps(c: dict[str, Any], path: Path) -> None:
@@ -124,7 +130,7 @@ def _gaps(c: dict[str, Any], path: Path) -> None:
         for pair in c["pairs"]:
             for i, name in enumerate(names):
                 axes.barh(place, pair["gap"][name] or 0, height=0.8, color=_colour(i))
-                ticks.append((place, f"{' / '.join(pair['labels'])}: {name}"))
+                ticks.append((place, _plain(f"{' / '.join(pair['labels'])}: {name}")))
                 place += 1
             place += 0.6
         axes.set_yticks([t for t, _ in ticks], [text for _, text in ticks], fontsize=8)
@@ -136,9 +142,9 @@ def _pair(pair: dict[str, Any], path: Path) -> None:
     with _axes(path, 5, 4.2) as axes:
         for i, (name, (a, b)) in enumerate(pair["ap"].items()):
             if a is not None and b is not None:
-                axes.plot(a, b, "o", color=_colour(i), markersize=8, label=name)
-        axes.set_xlabel(f"{pair['labels'][0]}: average precision (%)")
-        axes.set_ylabel(f"{pair['labels'][1]}: average precision (%)")
+                axes.plot(a, b, "o", color=_colour(i), markersize=8, label=_plain(name))
+        axes.set_xlabel(f"{_plain(pair['labels'][0])}: average precision (%)")
+        axes.set_ylabel(f"{_plain(pair['labels'][1])}: average precision (%)")
         axes.margins(0.2)
         axes.legend(fontsize=8, frameon=False)
 
@@ -146,7 +152,7 @@ def _pair(pair: dict[str, Any], path: Path) -> None:
 def _resolutions(c: dict[str, Any], path: Path) -> None:
     with _axes(path, 6, 4) as axes:
         for i, line in enumerate(c["resolutions"]):
-            axes.plot(line["sizes"], line["mAP"], "o-", color=_colour(i), label=line["name"])
+            axes.plot(line["sizes"], line["mAP"], "o-", color=_colour(i), label=_plain(line["name"]))
         axes.set_xticks(sorted({size for line in c["resolutions"] for size in line["sizes"]}))
         axes.set_xlabel("pixels")
         axes.set_ylabel("mAP (%)")
@@ -155,11 +161,11 @@ def _resolutions(c: dict[str, Any], path: Path) -> None:
 
 def _load(load: dict[str, Any], number: int, path: Path) -> None:
     weights = np.array(load["layers"][number])
-    rows = np.vstack([weights, weights.mean(axis=0)])
-    names = [*load["gates"], "mean of all"]
+    rows = np.vstack([weights[:MOST_LABELS], weights.mean(axis=0)])
+    names = [*load["gates"][:MOST_LABELS], "mean of all"]
     with _axes(path, 2.6 + 0.24 * len(load["experts"]), 1.6 + 0.16 * len(names)) as axes:
         image = axes.imshow(np.log10(np.maximum(rows, 1e-4)), aspect="auto", cmap="viridis", vmin=-3, vmax=0)
-        axes.set_yticks(range(len(names)), [name[:28] for name in names], fontsize=6)
+        axes.set_yticks(range(len(names)), [_plain(name[:28]) for name in names], fontsize=6)
         axes.set_xticks(range(len(load["experts"])), load["experts"], rotation=90, fontsize=6)
         axes.axhline(len(names) - 1.5, color="white", linewidth=1.5)
         axes.figure.colorbar(image, ax=axes, label="log₁₀ of the mean weight", shrink=0.6)

@@ -111,10 +111,16 @@ def flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
 def methods_of(runs: Sequence[Run], names: Sequence[str] = ()) -> list[Method]:
     """Runs grouped by their settings but for the seed, in the order given; named after what tells them apart."""
     groups: dict[str, list[Run]] = {}
+    seen: set[Path] = set()
     for run in runs:
+        if run.folder.resolve() in seen:
+            raise DataError(f"{run.folder} was given twice")
+        seen.add(run.folder.resolve())
         kept = {key: value for key, value in run.settings.items() if key not in ALIKE}
         key = json.dumps(kept, sort_keys=True) if kept else str(run.folder)
         groups.setdefault(key, []).append(run)
+    if len(set(names)) < len(names):
+        raise DataError("two methods cannot have the same --name")
     if names and len(names) != len(groups):
         raise DataError(
             f"{len(names)} names for {len(groups)} methods (runs that differ in their seed only count as one)"

@@ -26,7 +26,7 @@ class AdaptiveSelection(nn.Module):
             raise ValueError(f"{start} experts to begin with, of {most}")
         self.most, self.patience = most, patience
         self.register_buffer("k", torch.full((tasks,), start))
-        self.register_buffer("best", torch.full((tasks,), torch.inf, dtype=torch.float64))
+        self.register_buffer("best", torch.full((tasks,), torch.inf))
         self.register_buffer("waited", torch.zeros(tasks, dtype=torch.int64))
         self.register_buffer("improved", torch.ones(tasks, dtype=torch.bool))
         self.register_buffer("fixed", torch.zeros(tasks, dtype=torch.bool))

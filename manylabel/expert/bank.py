@@ -57,19 +57,22 @@ class ExpertBank(nn.Module):
 
 
 def start_alike(banks: Iterable[ExpertBank], spread: float) -> None:
-    """Let all experts begin near one: E ← √(1 − spread)·E_0 + √spread·E. 0 = all the same, 1 = as they are.
+    """Let all linear experts begin near one that loses nothing: E ← √(1 − spread)·E_0 + √spread·E, 1 = as they are.
 
-    A mixture of independent experts begins as an average in which what tells inputs apart has cancelled out.
+    E_0 is the identity, or a projection onto an orthonormal basis where widths differ. A mixture of independent experts
+    begins as an average in which what tells inputs apart has cancelled out. MLPs begin as they are.
     """
-    banks = list(banks)
     keep, common = math.sqrt(spread), math.sqrt(1 - spread)
+    first: Tensor | None = None  # [d_i, d_o]
     with torch.no_grad():
-        first = banks[0].weight[0, :, 0].clone()  # [d_i, h]
-        second = banks[0].weight2[0].clone() if banks[0].hidden else None  # [h, d_o]
         for bank in banks:
+            if bank.hidden is not None:
+                continue
+            if first is None:
+                d_in, d_out = bank.weight.shape[1], bank.weight.shape[3]
+                first = torch.eye(d_in) if d_in == d_out else nn.init.orthogonal_(torch.empty(d_in, d_out))
+                first = first.to(bank.weight)
             bank.weight.mul_(keep).add_(common * first[:, None])
-            if second is not None:
-                bank.weight2.mul_(keep).add_(common * second)
 
 
 def _uniform(fan_in: int, *shape: int) -> nn.Parameter:

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor
 
 COLLAPSED = 0.9  # a gate that gives one of its experts more than this has stopped choosing
@@ -20,7 +19,7 @@ class GateLoad:
         self.images = 0
 
     def add(self, weights: Tensor) -> None:
-        total = weights.detach().sum(dim=0, dtype=torch.float64)
+        total = weights.detach().float().sum(dim=0).cpu().double()  # not every device has float64
         self.total = total if self.total is None else self.total + total
         self.images += weights.shape[0]
 
@@ -28,7 +27,7 @@ class GateLoad:
         """Mean weight of every expert for every gate. [G, K], rows add up to 1"""
         if self.total is None:
             raise ValueError("no image has passed the gates yet")
-        return (self.total / self.images).numpy(force=True)
+        return (self.total / self.images).numpy()
 
 
 @dataclass(frozen=True)

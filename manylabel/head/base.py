@@ -37,6 +37,7 @@ class Head(nn.Module):
     pooled: bool = False  # True when it only needs the spatial mean of them, so that a feature cache can be small
     can_be_zero_shot: bool = False  # True when some of its settings make it so:
     zero_shot: bool = False  # True when it can be given other labels than those it was trained with
+    adapts: bool = False  # True when it wants the labels' held-out losses after every epoch (learn_from)
     recipe: str | None = None  # the recipe that suits it when somebody asks for the head and nothing else
     extra_costs: Tensor | None = (
         None  # [B, R] of the last training pass: costs beside the labels', each weighed like one
@@ -71,7 +72,7 @@ class Head(nn.Module):
         """How much each gate used each expert since `watch`, for heads that have experts; ends the watching.
 
         {"experts": names [E], "gate_of_label": [N], "layers": [mean weights [G, E] of each layer],
-        "capacity": experts each gate may use [G], or None}
+        "capacity": experts each gate may use [G], or None, "images": how many}
         """
         return None
 

@@ -83,6 +83,7 @@ class HSQ(Head):
             require(self.adaptive_patience >= 1, "head.adaptive_patience", self.adaptive_patience, "1 or more")
             if self.adaptive:
                 require(self.shared_experts >= 2, "head.shared_experts", self.shared_experts, "2 or more with adaptive")
+                require(self.task_experts >= 1, "head.task_experts", self.task_experts, "1 or more with adaptive")
 
     options: Options
     slot: Tensor  # [N]: place of each label among the groups
@@ -119,6 +120,7 @@ class HSQ(Head):
         self.dropout = nn.Dropout(o.layer_dropout)
         self.classifier = ExpertBank(groups, 1, widths[-1], self.size, o.classifier_hidden, bias=True)
         self.capacity = None
+        self.adapts = o.adaptive
         if o.adaptive:
             self.capacity = AdaptiveSelection(groups, o.shared_experts, o.adaptive_patience)
 
@@ -152,6 +154,7 @@ class HSQ(Head):
             + [f"own {j + 1}" for j in range(o.task_experts)],
             "gate_of_label": (self.slot // self.size).tolist(),
             "layers": [np.roll(load.mean(), -o.task_experts, axis=1) for load in loads],
+            "images": loads[0].images,
             "capacity": None if self.capacity is None else self.capacity.k.tolist(),
         }
 

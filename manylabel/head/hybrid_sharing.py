@@ -54,7 +54,7 @@ class HybridSharingLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.n_t, self.n_s, self.d_out = task_experts, shared_experts, d_out
-        self.reads, self.block = reads, block
+        self.reads, self.block, self.widest = reads, block, max(d_out, expert_hidden or 0)
         self.sigma = ACTIVATIONS[activation]
         self.task = ExpertBank(labels, task_experts, d_in, d_out, expert_hidden) if task_experts else None  # E_t
         self.shared = ExpertBank(1, shared_experts, d_in, d_out, expert_hidden) if shared_experts else None  # E_s
@@ -71,12 +71,12 @@ class HybridSharingLayer(nn.Module):
         a_t = self._task_weights(x_t, allowed)  # [B, L, n_t + n_s]
         if self.load is not None:
             self.load.add(a_t)
-        numbers = x_t.shape[1] * (self.n_t + self.n_s) * self.d_out
+        numbers = x_t.shape[1] * (self.n_t + self.n_s) * self.widest
         o_t = in_blocks(self._task_output, (x_t, x_s, a_t), numbers, self.block)
         if not self.shared_branch:
             return o_t, None
         a_s = self._shared_weights(x_s)  # [B, P, n_s + L·n_t]
-        numbers = x_s.shape[1] * a_s.shape[-1] * self.d_out
+        numbers = x_s.shape[1] * a_s.shape[-1] * self.widest
         return o_t, in_blocks(self._shared_output, (x_s, a_s), numbers, self.block)
 
     # --- gates ------------------------------------------------------------------------------------------------------

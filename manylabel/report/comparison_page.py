@@ -32,6 +32,6 @@ def losing(difference: dict[str, Any]) -> list[dict[str, Any]]:
         label
         for label in difference["labels"]
         if label["change"] is not None
-        and (label["high"] < 0 if known and label["high"] is not None else label["change"] < 0)
+        and (label["high"] is not None and label["high"] < 0 if known else label["change"] < 0)
     ]
     return sorted(worse, key=lambda label: label["change"])

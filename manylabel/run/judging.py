@@ -117,6 +117,8 @@ def judge_table(
     )
     for label, use in zip(figures["labels"], use_of_labels(watched) or [], strict=False):
         label.update(use)
+    if watched is not None and watched["capacity"] is not None:
+        figures["notes"].append("how many shared experts a label may use was found by its loss on the val images")
     return figures | use_figures(watched)
 
 

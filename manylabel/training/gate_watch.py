@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+
 from manylabel.expert.load import COLLAPSED, LoadSummary
+
+
+def over_processes(watched: dict[str, Any] | None, accelerator: Accelerator) -> dict[str, Any] | None:
+    """What the gates did on the images of all processes together."""
+    if accelerator.num_processes == 1:
+        return watched
+    parts = [part for part in gather_object([watched]) if part is not None]
+    if not parts:
+        return None
+    images = [part["images"] for part in parts]
+    layers = [np.average(loads, axis=0, weights=images) for loads in zip(*(p["layers"] for p in parts), strict=True)]
+    return {**parts[0], "layers": layers, "images": sum(images)}
 
 
 def gate_figures(watched: dict[str, Any] | None) -> dict[str, float]:
@@ -29,8 +45,9 @@ def collapse(watched: dict[str, Any] | None) -> list[str]:
         mean = load.mean(axis=0)
         if mean.max() > COLLAPSED:
             name = watched["experts"][int(mean.argmax())]
+            what = "the labels' own: little is shared" if name.startswith("own") else "the others learn little"
             found.append(
-                f"the gates of layer {number} give {100 * mean.max():.0f} % to one expert ({name}): "
-                "the others learn little. A lower rate (--set optimiser.lr=…) or fewer experts may help"
+                f"the gates of layer {number} give {100 * mean.max():.0f} % to one expert ({name}), {what}. "
+                "A lower rate (--set optimiser.lr=…) or another number of experts may help"
             )
     return found

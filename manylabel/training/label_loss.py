@@ -14,7 +14,8 @@ CERTAIN = 1e-6  # scores are taken to be no nearer to 0 and 1 than this
 def label_losses(loss: Loss | SoftmaxLoss, scores: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """Mean cost of each label's known entries, from scores [n, N] in 0..1. [N], NaN where nothing is known.
 
-    The loss that is trained, where it is a sum of costs of labels; cross-entropy of each label for the others.
+    By the formulas of the loss that is trained, unsmoothed and unweighed, where it is a sum of costs of labels;
+    cross-entropy of each label for the others.
     """
     known = matrix != UNKNOWN
     p = torch.from_numpy(scores).double().clamp(CERTAIN, 1 - CERTAIN)

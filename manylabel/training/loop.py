@@ -45,7 +45,7 @@ from manylabel.training.checkpoint import (
 from manylabel.training.circumstances import circumstances, compare
 from manylabel.training.ema import Ema
 from manylabel.training.feed import Feed
-from manylabel.training.gate_watch import collapse, gate_figures
+from manylabel.training.gate_watch import collapse, gate_figures, over_processes
 from manylabel.training.history import History
 from manylabel.training.label_loss import label_losses
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
@@ -234,7 +234,7 @@ class Trainer:
             batches = unless_stopped(self.val_feed.batches(), self.stop)
             self.plain_model.head.watch()
             rows, scores, bad = score(self.plain_model, self._until_stopped(batches), self.accelerator, self.task)
-        self.watched = self.plain_model.head.watched()
+        self.watched = over_processes(self.plain_model.head.watched(), self.accelerator)
         self._save_or_stop()
         self.bad_images.add(bad)
         if not len(rows):
@@ -274,8 +274,9 @@ class Trainer:
             if self.accelerator.is_main_process:
                 with self.ema.applied() if self.ema else nullcontext():
                     self.checkpoints.save_best(Checkpoint(trained_state(self.plain_model), {"epoch": p.best_epoch}))
-        if p.epoch + 1 < self.config.train.epochs:  # what nobody would judge any more is not changed
-            self.plain_model.head.learn_from(label_losses(self.loss, scores, self.table.matrix[rows]))
+        head = self.plain_model.head
+        if head.adapts and p.epoch + 1 < self.config.train.epochs:  # what nobody would judge any more is not changed
+            head.learn_from(label_losses(self.loss, scores, self.table.matrix[rows]))
         p.epoch, p.batch, p.loss_sum, p.images = p.epoch + 1, 0, 0.0, 0
         if self.accelerator.is_main_process:
             self.history.add(row)

@@ -48,7 +48,8 @@ def parameter_groups(model: Model, options: CommonOptions) -> list[dict[str, Any
         rate = 1.0
         if name.startswith("backbone.body."):
             rate = options.backbone_rate * options.layer_decay ** (deepest - depth[name.removeprefix("backbone.body.")])
-        groups.setdefault((rate, parameter.ndim > 1), []).append(parameter)
+        bias = name.rpartition(".")[2].startswith("bias")  # those of a bank of experts are no vectors
+        groups.setdefault((rate, parameter.ndim > 1 and not bias), []).append(parameter)
     return [
         {"params": parameters, "lr": options.lr * rate, "weight_decay": options.weight_decay if decays else 0.0}
         for (rate, decays), parameters in groups.items()

@@ -93,7 +93,7 @@ def test_a_comparison_end_to_end(tmp_path: Path) -> None:
     assert found["methods"][0]["mAP_deviation"] is not None
 
     figures = draw_figures(found, tmp_path / "figures")
-    names = {path.name for _, path in figures}
+    names = {path.name[3:] for _, path in figures}
     assert {"mAP.png", "pair-gaps.png", "pair-cow-horse.png", "labels-hsq-shared_experts=4.png"} <= names
     assert sum(name.startswith("experts-") for name in names) == 2
     page = write_comparison_page(found, figures, tmp_path / "comparison.html").read_text()
@@ -113,7 +113,7 @@ def test_resolutions_become_a_line(tmp_path: Path) -> None:
     ]
     found = compare_runs(methods_of([read_run(run) for run in runs]), resamples=0)
     assert [line["sizes"] for line in found["resolutions"]] == [[224, 320], [224, 320]]
-    assert "resolutions.png" in {path.name for _, path in draw_figures(found, tmp_path / "figures")}
+    assert "resolutions.png" in {path.name[3:] for _, path in draw_figures(found, tmp_path / "figures")}
 
 
 def test_without_scores_there_are_no_intervals(tmp_path: Path) -> None:

@@ -21,22 +21,25 @@ def test_own_and_every_agree(hidden: int | None) -> None:
         assert torch.allclose(own[:, owner], every[:, owner, owner], atol=1e-6)
 
 
-@pytest.mark.parametrize("hidden", [None, 3])
-def test_experts_can_begin_alike(hidden: int | None) -> None:
+def test_experts_can_begin_alike() -> None:
     torch.manual_seed(0)
-    banks = [ExpertBank(1, 3, 6, 5, hidden), ExpertBank(4, 2, 6, 5, hidden)]
+    banks = [ExpertBank(1, 3, 6, 6), ExpertBank(4, 2, 6, 6)]
     before = banks[1].weight.clone()
     start_alike(banks, 1.0)
     assert torch.equal(banks[1].weight, before)
     start_alike(banks, 0.0)
+    x = torch.randn(7, 6)
     for bank in banks:
-        assert torch.equal(bank.weight, banks[0].weight[:1, :, :1].expand_as(bank.weight))
-        if hidden:
-            assert torch.equal(bank.weight2, banks[0].weight2[:1].expand_as(bank.weight2))
-    many = [ExpertBank(1, 400, 60, 50)]
-    spread = float(many[0].weight.std())
-    start_alike(many, 0.1)
-    assert float(many[0].weight.std()) == pytest.approx(spread, rel=0.05)  # the scale stays
+        assert torch.equal(bank.every(x), x[:, None].expand(-1, bank.owners * bank.count, -1))  # the identity
+    narrow = [ExpertBank(1, 3, 6, 4), ExpertBank(4, 2, 6, 4)]
+    start_alike(narrow, 0.0)
+    basis = narrow[0].weight[0, :, 0].detach()
+    assert torch.allclose(basis.T @ basis, torch.eye(4), atol=1e-5)
+    assert torch.equal(narrow[1].weight, basis[None, :, None].expand_as(narrow[1].weight))
+    perceptrons = ExpertBank(2, 2, 6, 4, hidden=3)
+    weights = perceptrons.weight.clone()
+    start_alike([perceptrons], 0.0)
+    assert torch.equal(perceptrons.weight, weights)
 
 
 def test_load_is_the_mean_weight() -> None:

@@ -156,6 +156,7 @@ def test_a_group_adapts_to_the_mean_of_its_labels() -> None:
         ({"gate_hidden": 0}, "none, or 1 or more"),
         ({"spread": 1.5}, "between 0 and 1"),
         ({"adaptive": True, "shared_experts": 1}, "2 or more with adaptive"),
+        ({"adaptive": True, "task_experts": 0}, "1 or more with adaptive"),
         ({"groups": 9}, "more than the 4 labels"),
     ],
 )

@@ -19,7 +19,7 @@ def test_one_expert_that_takes_over_is_named() -> None:
     even, taken = np.array([[0.5, 0.5], [0.4, 0.6]]), np.array([[0.05, 0.95], [0.01, 0.99]])
     assert collapse(watched(even)) == []
     (sentence,) = collapse(watched(even, taken))
-    assert "layer 2 give 97 % to one expert (own 1)" in sentence
+    assert "layer 2 give 97 % to one expert (own 1), the labels' own" in sentence
     figures = gate_figures(watched(even, taken))
     assert figures["gate_entropy_1"] > 0.9 > figures["gate_entropy_2"]
     assert figures["gates_collapsed_2"] == 2
