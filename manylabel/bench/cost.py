@@ -216,19 +216,23 @@ def chosen_rows(
     options: Mapping[str, Any],
 ) -> list[Cost]:
     """Every combination. Options go to the heads that know them."""
-    for head in heads:
-        HEADS.get(head)
-    known = {head: set(HEADS.get(head).Options.__dataclass_fields__) for head in heads}
-    for name in options:
-        if not any(name in fields for fields in known.values()):
-            raise ConfigError(f"no head asked for has the option {name!r}{closest(name, set().union(*known.values()))}")
+    of_head = options_of(heads, options)
     return [
-        _cost(backbone, size, (head, {k: v for k, v in options.items() if k in known[head]}), count, "")
+        _cost(backbone, size, (head, of_head[head]), count, "")
         for backbone in backbones
         for size in sizes
         for count in labels
         for head in heads
     ]
+
+
+def options_of(heads: Sequence[str], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The options that each head knows; one that none of them knows is an error."""
+    known = {head: set(HEADS.get(head).Options.__dataclass_fields__) for head in heads}
+    for name in options:
+        if not any(name in fields for fields in known.values()):
+            raise ConfigError(f"no head asked for has the option {name!r}{closest(name, set().union(*known.values()))}")
+    return {head: {k: v for k, v in options.items() if k in known[head]} for head in heads}
 
 
 def _cost(backbone: str, size: int, head: tuple[str, dict[str, Any]], labels: int, table: str) -> Cost:

@@ -18,6 +18,7 @@ from torch import nn
 
 from manylabel.allocator import keep_memory
 from manylabel.atomic import write_text
+from manylabel.bench.cost import options_of
 from manylabel.bench.memory import peak_megabytes
 from manylabel.config import Part
 from manylabel.features import FINAL, Features
@@ -27,7 +28,7 @@ CHANNELS, GRID = 1280, 7  # EfficientNet-Lite0 at 224 px
 BATCH = 32
 LABELS = (80, 1000, 10_000)
 USUAL = ("ml_decoder", "hsq")
-SIZES = {"dim": 256, "heads": 8, "hidden": 512}  # the same for all heads that have them
+SIZES = {"dim": 256, "heads": 8, "hidden": 512, "encoder_layers": 0, "decoder_layers": 1}  # one decoder layer for all
 REPEATS = 5
 
 
@@ -48,6 +49,7 @@ class Speed:
 def speeds(heads: Sequence[str], labels: Sequence[int], options: Mapping[str, Any], batch: int = BATCH) -> list[Speed]:
     """Medians; at each number of labels the heads take turns, so that a busy machine slows all alike."""
     keep_memory()
+    options_of(heads, options)
     features = Features({FINAL: torch.randn(batch, CHANNELS, GRID, GRID)})
     rows = []
     for count in labels:

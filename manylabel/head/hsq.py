@@ -185,7 +185,7 @@ class HSQLinear(HSQ):
         shared_experts = 1
         expert_hidden = gate_hidden = None
         shared_reads = "own"
-        spread = 1.0
+        spread = 0.1
         adaptive = False
 
 
