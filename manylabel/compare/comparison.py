@@ -89,9 +89,10 @@ def _same_images(first: Run, run: Run) -> None:
     assert first.scores is not None
     assert run.scores is not None
     if not np.array_equal(first.scores.keys, run.scores.keys):
+        split = first.settings.get("data.split_file") or first.folder / "split.csv"
         raise DataError(
-            f"{first.folder} and {run.folder} were judged on different images: split the data once (a split column) and "
-            "train both on it"
+            f"{first.folder} and {run.folder} were judged on different images (without a split column, each seed "
+            f"splits anew); train the second again with --set data.split_file={split}"
         )
     if not np.array_equal(first.scores.matrix, run.scores.matrix):
         raise DataError(f"the labels of the images changed between {first.folder} and {run.folder}; train again")

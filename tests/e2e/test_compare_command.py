@@ -25,6 +25,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ("hsq-1", [*HSQ, "head.adaptive=true", "train.seed=1"]),
     ):
         found[name] = folder / name
+        if name != "linear":  # without it, another seed would be judged on other images
+            more = [*more, f"data.split_file={found['linear'] / 'split.csv'}"]
         done = manylabel("train", photos, "--out", found[name], *settings(*TINY, *SHORT, *more))
         assert done.returncode == 0, done.stderr
     return found
@@ -61,6 +63,16 @@ def test_compare_names_winners_and_losers(runs: dict[str, Path], tmp_path: Path)
     assert {"mAP.png", "pair-red-green.png", "pair-gaps.png"} <= {path.name[3:] for path in (out / "figures").iterdir()}
     again = manylabel("compare", *runs.values(), "--out", out, "--resamples", "0")  # may write over its own
     assert again.returncode == 0, again.stderr
+
+
+def test_other_images_are_no_comparison(runs: dict[str, Path], tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    photos = runs["linear"].parent / "photos"
+    done = manylabel("train", photos, "--out", other, "--seed", "5", *settings(*TINY, *SHORT, "head.name=linear"))
+    assert done.returncode == 0, done.stderr
+    compared = manylabel("compare", runs["hsq-0"], other, "--out", tmp_path / "out")
+    assert compared.returncode == 2
+    assert f"--set data.split_file={runs['linear'] / 'split.csv'}" in compared.stderr
 
 
 def test_compare_says_what_is_wrong(runs: dict[str, Path], tmp_path: Path) -> None:

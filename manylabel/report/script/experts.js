@@ -13,7 +13,7 @@ function expertsChart() {
     const values = [...layers[chosen], mean(layers[chosen])];
     place("experts-chart").replaceChildren();
     chart(place("experts-chart"), "Mean weight of every expert for every label", width => {
-      const side = Math.max(9, Math.min(26, (width - left - 8) / columns)), tall = Math.max(11, Math.min(side, 18));
+      const side = Math.max(9, Math.min(44, (width - left - 8) / columns)), tall = Math.max(11, Math.min(side, 18));
       const whole = Math.max(left + columns * side + 8, 220), height = top + rows * tall + 44;
       const svg = draw("svg", { width: whole, height, viewBox: `0 0 ${whole} ${height}` });
       svg.style.maxWidth = "none";

@@ -94,7 +94,7 @@ def test_a_comparison_end_to_end(tmp_path: Path) -> None:
 
     figures = draw_figures(found, tmp_path / "figures")
     names = {path.name[3:] for _, path in figures}
-    assert {"mAP.png", "pair-gaps.png", "pair-cow-horse.png", "labels-hsq-shared_experts=4.png"} <= names
+    assert {"mAP.png", "pair-gaps.png", "pair-cow-horse.png", "labels-hsq-shared-experts=4.png"} <= names
     assert sum(name.startswith("experts-") for name in names) == 2
     page = write_comparison_page(found, figures, tmp_path / "comparison.html").read_text()
     assert "cow" in page
