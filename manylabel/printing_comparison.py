@@ -16,36 +16,32 @@ NAMED = 5  # labels that lose
 def print_comparison(comparison: dict[str, Any], losing: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
     out = Console(highlight=False)
     data = comparison["data"]
-    table = Table(box=box.SIMPLE_HEAD, title=Text(f"{data['name']} {data['split']}, {data['images']} images"))
-    table.add_column("method", overflow="fold")
-    for heading in (
-        "seeds",
-        "mAP",
-        "±",
-        "against the first",
-        "labels +/−",
-        "surely +/−",
-        "pairs +",
-        "M trained",
-        "G MAC",
-        "s",
-    ):
-        table.add_column(heading, justify="right")
-    against = {row["method"]: row for row in comparison["differences"]}
+    title = Text(f"{data['name']} {data['split']}, {data['images']} images")
+    table = _table(title, "seeds", "mAP", "±", "M trained", "G MAC", "seconds")
     for m in comparison["methods"]:
-        row = against.get(m["name"])
+        trained = m["trainable_parameters"]
         table.add_row(
             Text(m["name"]),
             str(len(m["runs"])),
             _number(m["mAP"], ".2f"),
             _number(m["mAP_deviation"], ".2f"),
-            _interval(row["mAP"]) if row else "",
-            f"{row['better']}/{row['worse']}" if row else "",
-            f"{row['surely_better']}/{row['surely_worse']}" if row and comparison["resamples"] else "",
-            f"{row['pairs_share']:.0f} %" if row and row["pairs_share"] is not None else "",
-            _number(None if m["trainable_parameters"] is None else m["trainable_parameters"] / 1e6, ".2f"),
+            _number(None if trained is None else trained / 1e6, ".2f"),
             _number(m["gmacs"], ".2f"),
             _number(m["train_seconds"], ".0f"),
+        )
+    out.print(table)
+    against = Text(f"against {comparison['baseline']}")
+    table = _table(against, "mAP", "95 %", "labels +/−", "surely", "pairs +")
+    for row in comparison["differences"]:
+        mean = row["mAP"]
+        known = mean["low"] is not None
+        table.add_row(
+            Text(row["method"]),
+            _number(mean["change"], "+.2f"),
+            f"{mean['low']:+.2f} … {mean['high']:+.2f}" if known else "–",
+            f"{row['better']}/{row['worse']}",
+            f"{row['surely_better']}/{row['surely_worse']}" if comparison["resamples"] else "–",
+            "–" if row["pairs_share"] is None else f"{row['pairs_share']:.0f} %",
         )
     out.print(table)
     for row in comparison["differences"]:
@@ -66,7 +62,9 @@ def _number(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
-def _interval(change: dict[str, float | None]) -> str:
-    if change["low"] is None:
-        return _number(change["change"], "+.2f")
-    return f"{change['change']:+.2f} ({change['low']:+.2f} … {change['high']:+.2f})"
+def _table(title: Text, *numbers: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=title, padding=(0, 1, 0, 0))
+    table.add_column("method", overflow="fold", min_width=16)
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -15,31 +16,34 @@ from manylabel.head.hybrid_sharing import HybridSharingLayer
 LOOPS = "Algorithm 1 in Python loops"
 
 
-def loops(layer: HybridSharingLayer, x_t: Tensor, x_s: Tensor) -> tuple[Tensor, Tensor]:
+def loops(layer: HybridSharingLayer, x_t: Tensor, x_s: Tensor) -> tuple[Tensor, Tensor | None]:
     """Algorithm 1 as it is printed: a product for every expert and label, lists, Concat, and a sum. Linear experts."""
     labels = x_t.shape[1]
     assert layer.task is not None
     assert layer.shared is not None
     assert layer.gate is not None
-    assert layer.shared_gate is not None
     own: list[list[Tensor]] = [[] for _ in range(labels)]
     everything = []
     for j in range(layer.n_s):
-        everything.append(x_s @ layer.shared.weight[0, :, j])
+        if layer.shared_branch:
+            everything.append(x_s @ layer.shared.weight[0, :, j])
     for i in range(labels):
         for j in range(layer.n_t):
             expert = layer.task.weight[i, :, j]
-            everything.append(x_s @ expert)
+            if layer.shared_branch:
+                everything.append(x_s @ expert)
             own[i].append(x_t[:, i] @ expert)
     for j in range(layer.n_s):
         for i in range(labels):
             own[i].append(x_t[:, i] @ layer.shared.weight[0, :, j])
-    a_s = torch.softmax(x_s @ layer.shared_gate.weight[0, :, 0], dim=-1)
-    o_s = (torch.relu(torch.stack(everything, dim=-2)) * a_s[..., None]).sum(dim=-2)
     o_t = []
     for i in range(labels):
         a_t = torch.softmax(x_t[:, i] @ layer.gate.weight[i, :, 0], dim=-1)
         o_t.append((torch.relu(torch.stack(own[i], dim=-2)) * a_t[..., None]).sum(dim=-2))
+    if layer.shared_gate is None:
+        return torch.stack(o_t, dim=1), None
+    a_s = torch.softmax(x_s @ layer.shared_gate.weight[0, :, 0], dim=-1)
+    o_s = (torch.relu(torch.stack(everything, dim=-2)) * a_s[..., None]).sum(dim=-2)
     return torch.stack(o_t, dim=1), o_s
 
 
@@ -50,30 +54,42 @@ def run(quick: bool = False) -> list[Row]:
 
 
 def _against_loops(quick: bool) -> list[Row]:
-    """L = 80, n_s = 16, n_t = 1: both branches, forward and backward, pooled and per-label X_s."""
+    """L = 80, n_s = 16, n_t = 1, forward and backward: labels alone, and with the shared branch on one or all vectors."""
     rows = []
-    labels, batch = 80, 2
-    d_in, d_out = (128, 64) if quick else (512, 64)
-    layer = HybridSharingLayer(labels, d_in, d_out, 1, 16, shared_branch=True)
-    x_t = torch.randn(batch, labels, d_in)
-    for what, x_s in (("pooled", x_t.mean(dim=1, keepdim=True)), ("per label", x_t)):
-        with torch.inference_mode():
-            gap = max(float((a - b).abs().max()) for a, b in zip(layer(x_t, x_s), loops(layer, x_t, x_s), strict=True))
-        if gap > 1e-4:
-            raise AssertionError(f"the two differ by {gap:.2g}, so their speed must not be compared")
-
-        def step(f: Callable[..., tuple[Tensor, Tensor]], x_s: Tensor = x_s) -> Callable[[], None]:
-            def both() -> None:
-                layer.zero_grad()
-                o_t, o_s = f(x_t, x_s)
-                (o_t.square().mean() + o_s.square().mean()).backward()
-
-            return both
-
-        ours, peer = interleave(step(layer), step(lambda a, b: loops(layer, a, b)), 3 if quick else 7)
-        case = f"L = {labels}, n_s = 16, n_t = 1, {d_in} → {d_out}, batch {batch}, X_s {what}, forward and backward"
-        rows.append(less_is_better("hybrid sharing layer", case, 1000 * ours, 1000 * peer, "ms", LOOPS))
+    labels, batch, d_out = 80, 2, 64
+    for d_in in (128,) if quick else (128, 512):
+        x_t = torch.randn(batch, labels, d_in)
+        pooled = x_t.mean(dim=1, keepdim=True)
+        for what, x_s, branch in (
+            ("no shared branch (the head's default)", x_t, False),
+            ("X_s pooled", pooled, True),
+            ("X_s per label", x_t, True),
+        ):
+            layer = HybridSharingLayer(labels, d_in, d_out, 1, 16, shared_branch=branch)
+            with torch.inference_mode():
+                both = zip(layer(x_t, x_s), loops(layer, x_t, x_s), strict=True)
+                gap = max(float((a - b).abs().max()) for a, b in both if a is not None and b is not None)
+            if gap > 1e-4:
+                raise AssertionError(f"the two differ by {gap:.2g}, so their speed must not be compared")
+            mine, theirs = _step(layer, layer, x_t, x_s), _step(layer, partial(loops, layer), x_t, x_s)
+            ours, peer = interleave(mine, theirs, 3 if quick else 7)
+            case = f"L = {labels}, n_s = 16, n_t = 1, {d_in} → {d_out}, batch {batch}, {what}, forward and backward"
+            rows.append(less_is_better("hybrid sharing layer", case, 1000 * ours, 1000 * peer, "ms", LOOPS))
     return rows
+
+
+def _step(
+    layer: HybridSharingLayer, f: Callable[..., tuple[Tensor, Tensor | None]], x_t: Tensor, x_s: Tensor
+) -> Callable[[], None]:
+    """Forward and backward through all branches there are."""
+
+    def step() -> None:
+        layer.zero_grad()
+        o_t, o_s = f(x_t, x_s)
+        loss = o_t.square().mean()
+        (loss if o_s is None else loss + o_s.square().mean()).backward()
+
+    return step
 
 
 def _memory(quick: bool) -> list[Row]:
@@ -81,13 +97,7 @@ def _memory(quick: bool) -> list[Row]:
     labels, batch, d_in, d_out = 80, 16 if quick else 64, 128, 64
     layer = HybridSharingLayer(labels, d_in, d_out, 1, 16, shared_branch=True)
     x = torch.randn(batch, labels, d_in)
-
-    def step() -> None:
-        layer.zero_grad()
-        o_t, o_s = layer(x, x)
-        assert o_s is not None
-        (o_t.square().mean() + o_s.square().mean()).backward()
-
+    step = _step(layer, layer, x, x)
     step()
     blocks = peak_megabytes(step)
     block, layer.block = layer.block, 10**12
