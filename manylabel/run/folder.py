@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from manylabel.data.read.split_file import split_of_rows, write_split_file
 from manylabel.data.table import Table
 from manylabel.error import CheckpointError, ConfigError
 from manylabel.report import write_report
-from manylabel.run.data_paths import with_absolute_paths
 
 
 def check_folder(folder: Path, config: Config, overwrite: bool) -> None:
@@ -33,8 +32,10 @@ def check_folder(folder: Path, config: Config, overwrite: bool) -> None:
         )
 
 
-def reopen_folder(folder: Path, recipe: str | None, settings: list[str], given: dict[str, Any]) -> Config:
-    """The config of the run in this folder; settings that are given again must be the same."""
+def reopen_folder(
+    folder: Path, recipe: str | None, settings: list[str], given: dict[str, Any], resolve: Callable[[Config], Config]
+) -> Config:
+    """The config of the run in this folder; settings that are given again must be the same once they are resolved."""
     stored = folder / "config.yaml"
     if not stored.is_file():
         raise CheckpointError(f"there is no run to resume in {folder} (no config.yaml)")
@@ -42,7 +43,7 @@ def reopen_folder(folder: Path, recipe: str | None, settings: list[str], given: 
     old = parse(Config, values)
     again = merge(merge(values, load_recipe(recipe) if recipe else {}), given)
     asked = make_config(None, settings, **again)
-    changed = _differences(plain(old), plain(with_absolute_paths(asked)))
+    changed = _differences(plain(resolve(old)), plain(resolve(asked)))
     if changed:
         raise ConfigError(
             f"{folder} was started with other settings ({', '.join(changed)}); resume it without them, or start a new run "

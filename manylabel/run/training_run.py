@@ -95,7 +95,7 @@ def train(
         given["data"] = dict(data) if isinstance(data, Mapping) else {"path": str(data)}
     settings = list(settings)
     if resume:
-        config = reopen_folder(folder, recipe, settings, given)
+        config = reopen_folder(folder, recipe, settings, given, resolve)
     else:
         config = resolve(make_config(recipe or suited_recipe(settings, given), settings, **given))
         check_folder(folder, config, overwrite)
