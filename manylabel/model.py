@@ -56,8 +56,9 @@ class Model(nn.Module):
         """Of one image, from the pixels to the logits (torch counts two operations for each)."""
         size, training = self.backbone.preprocess.size, self.training
         example = next(self.parameters()).new_zeros(1, 3, size, size)
+        self.eval()
         with FlopCounterMode(display=False) as counter:
-            self.eval()(example)
+            self.head(self.neck(self.backbone(example)))
         self.train(training)
         return counter.get_total_flops() // 2
 
