@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from manylabel.data.source import ImageSource
-from manylabel.error import DataError, DecodeError
+from manylabel.data.thumbnail import thumbnail
+from manylabel.error import DataError
 from manylabel.hierarchy import Hierarchy
 from manylabel.labels import ABSENT, PRESENT, UNKNOWN, LabelSpace, known, support
 from manylabel.metric import (
@@ -35,8 +34,8 @@ from manylabel.zero_shot import zero_shot_figures
 SCHEMA = 1
 CURVE_POINTS = 100
 MOST_COOCCURRING = 40
-MISTAKES = 24
-THUMBNAIL = 144
+MISTAKES = 18
+HITS = 6
 FEW = 5  # positives below which a figure is mostly chance
 
 DEFINITIONS = {
@@ -199,7 +198,7 @@ def details(
     source: ImageSource,
     history: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Curves, calibration bins, co-occurrence and the worst mistakes with thumbnails."""
+    """Curves, calibration bins, co-occurrence, and the worst mistakes and clearest hits with thumbnails."""
     bins = calibration(scores, matrix)
     return {
         "schema": SCHEMA,
@@ -213,6 +212,7 @@ def details(
         "cooccurrence": _cooccurrence(matrix, labels),
         "history": history,
         "mistakes": _mistakes(scores, matrix, labels, keys, source),
+        "hits": _hits(scores, matrix, labels, keys, source),
     }
 
 
@@ -248,15 +248,28 @@ def _mistakes(
         worst = ranked[np.arange(len(ranked)), worst_label]
         wrong = np.flatnonzero(worst < (0.5 if sign > 0 else -0.5))
         for row in wrong[np.argsort(worst[wrong], kind="stable")][: MISTAKES // 2]:
-            found.append(
-                _mistake(kind, row, worst_label[row], scores[row], matrix[row], labels, str(keys[row]), source)
-            )
+            found.append(_shown(kind, worst_label[row], scores[row], matrix[row], labels, str(keys[row]), source))
     return found
 
 
-def _mistake(
+def _hits(
+    scores: np.ndarray, matrix: np.ndarray, labels: LabelSpace, keys: Sequence[str] | np.ndarray, source: ImageSource
+) -> list[dict[str, Any]]:
+    """The surest labels that are there: the best image of a label, different labels and images."""
+    ranked = np.where(matrix == PRESENT, scores, -np.inf)
+    best = ranked.argmax(axis=0)  # [N]: row of each label's best image
+    top = ranked[best, np.arange(len(labels))]
+    chosen: dict[int, int] = {}  # row → label
+    for label in np.argsort(-top, kind="stable"):
+        if top[label] >= 0.5 and len(chosen) < HITS:
+            chosen.setdefault(int(best[label]), int(label))
+    return [
+        _shown("hit", label, scores[row], matrix[row], labels, str(keys[row]), source) for row, label in chosen.items()
+    ]
+
+
+def _shown(
     kind: str,
-    row: int,
     label: int,
     scores: np.ndarray,
     states: np.ndarray,
@@ -277,15 +290,3 @@ def _mistake(
             for i in np.argsort(-scores, kind="stable")[:5]
         ],
     }
-
-
-def thumbnail(source: ImageSource, key: str) -> str | None:
-    """A small JPEG as a data address, or None when the image cannot be read."""
-    try:
-        image = source.read(key, at_least=THUMBNAIL)
-    except DecodeError:
-        return None
-    image.thumbnail((THUMBNAIL, THUMBNAIL))
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=80)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
 
+from manylabel.error import ConfigError
+from manylabel.suggest import closest
+
 FINAL = "final"
+ENTRY = "entry"  # what the first trained layer of a half-frozen backbone takes, in the shape that its family gives it
+
+
+def find_stage(name: str, stages: Iterable[str], where: str, whose: str = "the backbone") -> str:
+    """A stage by its name. stage-1 is the last one before `final`, stage-2 the one before it: so a recipe can name the
+    last stage that is finer than the output of any backbone."""
+    known = list(stages)
+    numbered = [stage for stage in known if stage.startswith("stage")]
+    back = name.removeprefix("stage-")
+    if back != name and back.isdecimal() and 1 <= int(back) <= len(numbered):
+        return numbered[-int(back)]
+    if name not in known:
+        raise ConfigError(f"{where}: {whose} has no stage {name!r}{closest(name, known)}; it has {', '.join(known)}")
+    return name
 
 
 @dataclass(frozen=True)

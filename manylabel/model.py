@@ -8,9 +8,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from manylabel.backbone import Backbone
 from manylabel.config import Config
-from manylabel.features import Features
+from manylabel.error import ConfigError
+from manylabel.features import ENTRY, Features
 from manylabel.head import HEADS, NOTHING, Head, LabelKnowledge
-from manylabel.neck import NECKS
+from manylabel.neck import NECKS, Neck
 
 
 class Model(nn.Module):
@@ -21,30 +22,52 @@ class Model(nn.Module):
     ) -> None:
         super().__init__()
         self.backbone = Backbone(config.backbone, load_weights)
-        self.neck = NECKS.build(config.neck, channels=self.backbone.channels)
+        self.neck: Neck = NECKS.build(config.neck, channels=self.backbone.channels, num_labels=num_labels)
         self.head: Head = HEADS.build(
             config.head, channels=self.neck.channels, num_labels=num_labels, knowledge=knowledge
         )
-        self.backbone.select({*self.neck.stages, *self.head.stages})
+        self.backbone.select(self.neck.reads(self.head.stages))
+        if self.head.zero_shot and not self.neck.same_for_all_labels:
+            raise ConfigError(
+                "neck.share=label learns something for each label, so it does not go with a zero-shot head"
+            )
 
     @property
-    def pooled(self) -> bool:
-        """Whether spatial means are all that neck and head look at."""
-        return self.neck.pooled and self.head.pooled
+    def pooled(self) -> frozenset[str]:
+        """The stages of which neck and head look at nothing but the mean over all places."""
+        mapped = self.neck.mapped if self.head.pooled else self.neck.mapped | set(self.head.stages)
+        kept = self.backbone.stages if self.backbone.cut is None else self.backbone.before_cut
+        return frozenset(kept) - mapped
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """What `features` gives, in order."""
+        backbone = self.backbone
+        return backbone.stages if backbone.cut is None else (*backbone.before_cut, ENTRY)
 
     def features(self, images: Tensor) -> Features:
-        """What neck and head need of these images, pooled to 1×1 where that loses nothing."""
+        """What a cache may hold: everything that training does not change, as small as neck and head allow."""
+        if self.backbone.cut is not None:
+            return self._small(self.backbone.enter(images))
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.backbone.frozen):
             features = self.backbone(images)
-        if not self.pooled:
-            return features
-        return Features(
-            {name: m.mean(dim=(2, 3), keepdim=True) for name, m in features.stages.items()}, features.prefix
-        )
+        return self._small(features)
+
+    def _small(self, features: Features) -> Features:
+        pooled = self.pooled
+        small = {k: m.mean(dim=(2, 3), keepdim=True) if k in pooled else m for k, m in features.stages.items()}
+        return Features(small, features.prefix)
+
+    def logits(self, inputs: Tensor | Features) -> Tensor:
+        """What forward gives; mixed precision, which a trainer wraps around forward, stays outside."""
+        if isinstance(inputs, Features):
+            features = self.backbone.go_on(inputs) if ENTRY in inputs.stages else inputs
+        else:
+            features = self.backbone(inputs) if self.backbone.cut is not None else self.features(inputs)
+        return self.neck.logits(self.head, features)
 
     def forward(self, inputs: Tensor | Features) -> Tensor:
-        features = inputs if isinstance(inputs, Features) else self.features(inputs)
-        return self.head(self.neck(features))
+        return self.logits(inputs)
 
     def take_extra_costs(self) -> Tensor | None:
         """[B, R] of the last training pass, where the head has such costs; given once."""
@@ -58,7 +81,7 @@ class Model(nn.Module):
         example = next(self.parameters()).new_zeros(1, 3, size, size)
         self.eval()
         with FlopCounterMode(display=False) as counter:
-            self.head(self.neck(self.backbone(example)))
+            self.neck.logits(self.head, self.backbone(example))
         self.train(training)
         return counter.get_total_flops() // 2
 

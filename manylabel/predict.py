@@ -86,8 +86,7 @@ class Predictor:
 
     def predict(self, images: ImageLike | Iterable[ImageLike]) -> list[Prediction]:
         """One prediction per image, in order. An unreadable image gives a prediction with an error, not an exception."""
-        single = isinstance(images, (str, os.PathLike, bytes, Image.Image, np.ndarray)) or hasattr(images, "read")
-        return list(self.stream([images] if single else images))  # type: ignore[list-item, arg-type]
+        return list(self.stream(as_many(images)))
 
     def stream(
         self, images: Iterable[ImageLike], advance: Callable[[int], None] = lambda _: None
@@ -105,18 +104,28 @@ class Predictor:
             advance(len(waiting))
 
     def _prepare(self, image: ImageLike, number: int) -> tuple[str, Tensor | str]:
+        name, found = self.read(image, number)
+        return name, found if isinstance(found, str) else found[1]
+
+    def read(self, image: ImageLike, number: int = 0) -> tuple[str, tuple[Image.Image, Tensor] | str]:
+        """Its name; and the upright picture and what the model takes of it, uint8 [3, S, S], or why there is none."""
         name = os.fspath(image) if isinstance(image, (str, os.PathLike)) else f"image {number + 1}"
+        if isinstance(image, PackedImage):
+            name = image.name
         try:
-            if isinstance(image, PackedImage):
-                name = image.name
-                return name, self.transform(image.read(self.at_least))
-            if isinstance(image, np.ndarray):
-                image = Image.fromarray(image)
-            if isinstance(image, Image.Image):
-                return name, self.transform(upright_rgb(image))  # as for a file: turned, white behind transparency
-            return name, self.transform(decode(image, at_least=self.at_least))
+            picture = self._decode(image)
+            return name, (picture, self.transform(picture))
         except (DecodeError, TypeError, ValueError, OSError) as error:
             return name, str(error)
+
+    def _decode(self, image: ImageLike) -> Image.Image:
+        if isinstance(image, PackedImage):
+            return image.read(self.at_least)
+        if isinstance(image, np.ndarray):
+            image = Image.fromarray(image)
+        if isinstance(image, Image.Image):
+            return upright_rgb(image)  # as for a file: turned, white behind transparency
+        return decode(image, at_least=self.at_least)
 
     def _answer(self, waiting: Sequence[tuple[str, Tensor | str]]) -> Iterator[Prediction]:
         good = [tensor for _, tensor in waiting if isinstance(tensor, Tensor)]
@@ -139,6 +148,12 @@ class Predictor:
                 for i in np.argsort(-scores, kind="stable")
             ),
         )
+
+
+def as_many(images: ImageLike | Iterable[ImageLike]) -> Iterable[ImageLike]:
+    """One image as a list of one; several as they are."""
+    single = isinstance(images, (str, os.PathLike, bytes, Image.Image, np.ndarray, PackedImage))
+    return [images] if single or hasattr(images, "read") else images  # type: ignore[list-item, return-value]
 
 
 class FoundImages:

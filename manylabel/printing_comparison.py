@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 NAMED = 5  # labels that lose
+DECIDED = ("CF1", "OF1", "CR", "OR")
 
 
 def print_comparison(comparison: dict[str, Any], losing: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
@@ -29,6 +30,10 @@ def print_comparison(comparison: dict[str, Any], losing: Callable[[dict[str, Any
             _number(m["gmacs"], ".2f"),
             _number(m["train_seconds"], ".0f"),
         )
+    out.print(table)
+    table = _table(Text("decided at 0.5"), *DECIDED)
+    for m in comparison["methods"]:
+        table.add_row(Text(m["name"]), *(_number(m[name], ".1f") for name in DECIDED))
     out.print(table)
     against = Text(f"against {comparison['baseline']}")
     table = _table(against, "mAP", "95 %", "labels +/−", "surely", "pairs +")

@@ -15,7 +15,7 @@ from PIL import Image
 from manylabel import console
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
-TINY = ("backbone.name=test_efficientnet", "backbone.weights=none", "backbone.image_size=64")
+TINY = ("backbone.name=test_efficientnet", "backbone.weights=none", "backbone.image_size=64", "head.name=linear")
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 220), "white": (240, 240, 240)}
 
 

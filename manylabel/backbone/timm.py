@@ -6,6 +6,7 @@ import socket
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,11 +14,13 @@ from urllib.parse import urlsplit
 import torch
 from torch import Tensor, nn
 
+from manylabel import console
 from manylabel.backbone.bundled import BUNDLED, bundled_state
+from manylabel.backbone.quick import quicken
 from manylabel.backbone.stages import StageReader
 from manylabel.config import BackboneConfig
 from manylabel.error import ConfigError, WeightsError
-from manylabel.features import FINAL, Features
+from manylabel.features import FINAL, Features, find_stage
 from manylabel.preprocess import Preprocess
 from manylabel.suggest import closest
 
@@ -40,6 +43,16 @@ class Backbone(nn.Module):
 
     def __init__(self, config: BackboneConfig, load_weights: bool = True) -> None:
         super().__init__()
+        larger = _sized(config)
+        try:
+            self._build(larger, load_weights)
+        except (ConfigError, WeightsError, RuntimeError, AssertionError) as error:
+            if larger == config:
+                raise
+            console.warn(f"{config.name} does not take {larger.image_size} px ({_brief(error)}): its own size is used")
+            self._build(config, load_weights)
+
+    def _build(self, config: BackboneConfig, load_weights: bool) -> None:
         self.name = config.name
         self.config = config
         # Channels last is faster, but torch crashes in some backward passes of it on a CPU: only where there is none.
@@ -60,9 +73,18 @@ class Backbone(nn.Module):
         self.use(preprocess)
         self.reader = StageReader(self.body, self.name)
         self.channels = self.reader.channels
+        self.cut = self._cut() if config.freeze == "partial" else None  # the stage behind which everything is trained
+        self._read: frozenset[str] | None = None
+        self._unused: set[str] = set()
         self.stages: tuple[str, ...] = (FINAL,)
-        self._unused = self._probe()
-        self._frozen = self._freeze()
+        self._try_out()
+        self.select([FINAL])
+
+    def quicken(self) -> None:
+        """Train as fast as a CPU can; not for a GPU, which has faster convolutions."""
+        quicken(self.body)
+        self.layout = torch.channels_last
+        self.body.to(memory_format=self.layout)
 
     def use(self, preprocess: Preprocess) -> None:
         """Expect images prepared like this; a bundle brings its own."""
@@ -71,55 +93,106 @@ class Backbone(nn.Module):
         self.std.copy_(torch.tensor(preprocess.std).view(1, 3, 1, 1))
 
     def select(self, stages: Iterable[str]) -> None:
-        """Say which stages forward() shall give; `final` is always among them."""
-        self.stages = self.reader.select(stages)
+        """Say which stages are read. forward() gives these, and `final`; what none of them depends on is not trained."""
+        wanted = list(stages)
+        self.stages, read = self.reader.select(wanted), frozenset(wanted)
+        if read != self._read:
+            self._unused = set() if self.config.freeze == "frozen" else self._find_unused(read)
+            self._still = self._freeze()
+            self._read = read
 
     def forward(self, images: Tensor) -> Features:
+        return self.reader.read(self._normal(images), self.stages)
+
+    @property
+    def before_cut(self) -> tuple[str, ...]:
+        """Those of the selected stages that lie before the cut."""
+        return () if self.cut is None else tuple(self.reader.before(self.cut, self.stages))
+
+    def enter(self, images: Tensor) -> Features:
+        """What stays the same while only the part behind `cut` is trained: ENTRY, and the stages before it."""
+        assert self.cut is not None
+        with torch.no_grad():
+            return self.reader.enter(self._normal(images), self.cut, self.stages)
+
+    def go_on(self, features: Features) -> Features:
+        """What forward() gives, from what enter() gave."""
+        assert self.cut is not None
+        return self.reader.go_on(features, self.cut, self.stages, (self.preprocess.size, self.preprocess.size))
+
+    def _normal(self, images: Tensor) -> Tensor:
         if images.dtype == torch.uint8:
             images = images.to(self.mean.dtype) / 255
-        x = ((images - self.mean) / self.std).contiguous(memory_format=self.layout)
-        return self.reader.read(x, self.stages)
+        return ((images - self.mean) / self.std).contiguous(memory_format=self.layout)
 
-    def _probe(self) -> set[str]:
-        """Run one small batch through, so that a size or model that cannot work is found now; returns the parameters
-        that the features do not depend on (of a part behind them): they can be neither trained nor waited for."""
-        blank = torch.zeros(2, 3, self.preprocess.size, self.preprocess.size)
-        named = dict(self.body.named_parameters())
-        trains = self.layout is torch.contiguous_format
+    def _cut(self) -> str:
+        stages = [name for name in self.channels if name != FINAL]
+        wanted = self.config.trained_after
+        if not stages:
+            raise ConfigError(f"{self.name} names no stages to train from; train all of it (--full) or none (--frozen)")
+        if wanted is None:
+            return stages[max(1, min(len(stages) - 1, round(0.75 * len(stages)))) - 1]
+        return find_stage(wanted, stages, "backbone.trained_after", self.name)
+
+    def _try_out(self) -> None:
+        """Run a blank image through, so that a size or model that cannot work is found now."""
         self.body.eval()
         try:
-            with torch.set_grad_enabled(trains):
-                final = self.forward(blank).final
-            if not trains:
-                return set()
-            gradients = torch.autograd.grad(final.sum(), list(named.values()), allow_unused=True)
+            with torch.no_grad():
+                self.forward(torch.zeros(2, 3, self.preprocess.size, self.preprocess.size))
         except ConfigError:
             raise
         except Exception as error:
             raise ConfigError(f"{self.name} does not work at {self.preprocess.size} px: {_brief(error)}") from error
-        return {name for name, gradient in zip(named, gradients, strict=True) if gradient is None}
 
     # --- what is trained ------------------------------------------------------------------------------------------
 
+    def _find_unused(self, read: frozenset[str]) -> set[str]:
+        """The parameters that no gradient reaches: of a part before the cut, or behind what is read."""
+        layout, self.layout = self.layout, torch.contiguous_format
+        self.body.to(memory_format=self.layout).eval().requires_grad_(True)
+        generator = torch.Generator().manual_seed(0)
+        images = torch.rand(2, 3, self.preprocess.size, self.preprocess.size, generator=generator)
+        named = dict(self.body.named_parameters())
+        with torch.enable_grad():
+            features = self.forward(images) if self.cut is None else self._cut_in_two(images)
+            sums = [features.stages[s].sum() for s in read if features.stages[s].requires_grad]
+            if not sums:
+                raise ConfigError(f"nothing of {self.name} that is trained is read: {', '.join(sorted(read))}")
+            total = torch.stack(sums).sum()
+            gradients = torch.autograd.grad(total, list(named.values()), allow_unused=True)
+        self.layout = layout
+        self.body.to(memory_format=layout)
+        return {name for name, gradient in zip(named, gradients, strict=True) if gradient is None}
+
+    def _cut_in_two(self, images: Tensor) -> Features:
+        """What go_on gives, after a look at whether it is what forward gives."""
+        how = f"{self.name} cannot be cut at {self.cut}"
+        instead = "train all of it (--full) or none (--frozen), or cut it elsewhere (--set backbone.trained_after=…)"
+        try:
+            parts, whole = self.go_on(self.enter(images)), self.forward(images)
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"{how} ({_brief(error)}); {instead}") from error
+        for name, stage in whole.stages.items():
+            other = parts.stages[name]
+            if other.shape != stage.shape or (other - stage).abs().max() > 1e-3 * stage.abs().max():
+                raise ConfigError(f"{how}: {name} would be another; {instead}")
+        return parts
+
     def _freeze(self) -> list[nn.Module]:
         """Stop gradients where config.freeze says; returns the modules that also stay in evaluation mode."""
-        groups = self.layer_groups()
-        count = max(groups.values()) + 1
-        if self.config.freeze == "full":
-            trained = set(range(count))
-        elif self.config.freeze == "partial":
-            wanted = self.config.trainable_groups
-            if not 1 <= wanted <= count:
-                raise ConfigError(f"backbone.trainable_groups must be 1 to {count} for {self.name}, not {wanted}")
-            trained = set(range(count - wanted, count))
-        else:
-            trained = set()
         for name, parameter in self.body.named_parameters():
-            parameter.requires_grad_(name in groups and groups[name] in trained)
+            parameter.requires_grad_(self.config.freeze != "frozen" and name not in self._unused)
+        still = self.config.batch_norm == "fixed" or (
+            self.config.batch_norm == "auto" and self.config.weights != "none"
+        )
         return [
             module
             for module in self.body.modules()
-            if (own := list(module.parameters())) and not any(p.requires_grad for p in own)
+            if (isinstance(module, nn.modules.batchnorm._BatchNorm) and still)
+            or ((own := list(module.parameters())) and not any(p.requires_grad for p in own))
         ]
 
     def layer_groups(self) -> dict[str, int]:
@@ -136,9 +209,9 @@ class Backbone(nn.Module):
         return not any(p.requires_grad for p in self.body.parameters())
 
     def train(self, mode: bool = True) -> Backbone:
-        """Frozen parts stay in evaluation mode, so that their batch-norm statistics do not drift."""
+        """Frozen parts, and batch norms that are to keep their statistics, stay in evaluation mode."""
         super().train(mode)
-        for module in self._frozen:
+        for module in self._still:
             module.eval()
         return self
 
@@ -146,9 +219,23 @@ class Backbone(nn.Module):
 # --- weights ------------------------------------------------------------------------------------------------------
 
 
+def _sized(config: BackboneConfig) -> BackboneConfig:
+    """With `enlarge`, the size in pixels that it means for these weights."""
+    if config.enlarge == 1 or config.image_size is not None:
+        return config
+    facts = timm.get_pretrained_cfg(_timm_name(config.name))
+    usual = facts.input_size[-1] if facts is not None else 224
+    return replace(config, image_size=max(32, 32 * round(config.enlarge * usual / 32)))
+
+
+def _timm_name(name: str) -> str:
+    bundled = BUNDLED.get(name)
+    return bundled.timm_name if bundled else name
+
+
 def _create(config: BackboneConfig, load_weights: bool) -> Any:
     bundled = BUNDLED.get(config.name)
-    name = bundled.timm_name if bundled else config.name
+    name = _timm_name(config.name)
     if not timm.is_model(name.split(".")[0]):
         raise ConfigError(
             f"there is no backbone {config.name!r}{closest(config.name, [*BUNDLED, *timm.list_models()])}"

@@ -11,9 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from manylabel.cli.bench import bench_app
+from manylabel.cli.cache import cache_app
 from manylabel.cli.common import DATA_HELP, PAGE, Commands, DataFormat, Settings, data_section
 from manylabel.cli.compare import compare
 from manylabel.cli.data import data_app
+from manylabel.cli.explain import explain
+from manylabel.cli.hard import hard
 from manylabel.error import ManylabelError
 from manylabel.output import check_output
 from manylabel.suggest import closest
@@ -25,7 +28,9 @@ HELP = """Recognise everything in an image at once.
   manylabel train photos/ --out runs/mine                    photos/labels.csv: file_name,labels
   manylabel evaluate runs/mine --data photos/ --split val
   manylabel predict runs/mine holiday.jpg --json
+  manylabel explain runs/mine holiday.jpg                    where in the photo it sees what
   manylabel compare runs/mine runs/other
+  manylabel hard runs/mine                                   what it misses beside what it finds
 """
 
 app = typer.Typer(
@@ -38,6 +43,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
+app.add_typer(cache_app, name="cache")
 
 
 def _version(asked: bool) -> None:
@@ -65,7 +71,10 @@ def train(
     data: Annotated[str | None, typer.Argument(help=DATA_HELP, show_default=False)] = None,
     out: Annotated[Path, typer.Option(help="folder of the run")] = Path("runs/latest"),
     recipe: Annotated[
-        str | None, typer.Option(help="a recipe by name (see 'manylabel recipes'), or a YAML file")
+        str | None, typer.Option(help="a recipe by name (see 'manylabel recipes'), or a YAML file; default: laptop")
+    ] = None,
+    transfer: Annotated[
+        str | None, typer.Option(help="lp, rm, partial or ft: how much of the backbone is trained (docs/transfer.md)")
     ] = None,
     head: Annotated[
         str | None, typer.Option(help="see 'manylabel heads'; without --recipe, settings that suit it are used")
@@ -88,6 +97,7 @@ def train(
     manylabel train photos/ --out runs/mine
     manylabel train photos/labels.csv --backbone efficientnet_lite2 --full --epochs 20 --out runs/full
     manylabel train photos/ --head ml_decoder --out runs/attention
+    manylabel train photos/ --transfer rm --head hsq --out runs/mixed
     manylabel train animals/ --task single_label --out runs/one
     manylabel train scenes --set loss.name=asl --set train.ema=0.999 --out runs/try
     manylabel train --resume --out runs/mine
@@ -97,6 +107,8 @@ def train(
         raise ManylabelError("--resume and --overwrite exclude each other; choose one")
     if len(chosen) > 1:
         raise ManylabelError(f"--{' and --'.join(chosen)} exclude each other; choose one")
+    if transfer and chosen:
+        raise ManylabelError(f"--transfer {transfer} says by itself what is trained; leave --{chosen[0]} out")
     if data is None and recipe is None and not resume:
         raise ManylabelError(
             "no data given; name a label file or a folder that holds one, e.g. manylabel train photos/"
@@ -121,6 +133,7 @@ def train(
         data_section(data, data_format) or None,
         out=out,
         recipe=recipe,
+        transfer=transfer,
         settings=settings or [],
         resume=resume,
         overwrite=overwrite,
@@ -250,6 +263,8 @@ def report(
 
 
 app.command()(compare)
+app.command()(explain)
+app.command()(hard)
 
 
 @app.command()

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from manylabel.cli.common import Commands
+from manylabel.cli.common import DATA_HELP, Commands
 from manylabel.error import ConfigError
 
 bench_app = typer.Typer(
@@ -76,6 +76,28 @@ def hsq(json_file: Json = None, quick: Quick = False) -> None:
 
 
 @bench_app.command()
+def extract(
+    data: Annotated[str, typer.Argument(help=DATA_HELP)],
+    images: Annotated[int, typer.Option(help="how many of its images", min=16)] = 1000,
+    backbone: Annotated[str, typer.Option(help="any backbone")] = "efficientnet_lite0",
+    workers: Annotated[int, typer.Option(help="processes that decode", min=0)] = 2,
+    json_file: Json = None,
+) -> None:
+    """Features of image files for the cache, against a plain eager loop over a timm model.
+
+    \b
+    manylabel bench extract photos/ --images 1000
+    """
+    from manylabel.bench.extract import run
+    from manylabel.bench.table import print_table, write_json
+
+    rows = run(data, images, backbone, workers)
+    print_table(rows)
+    if json_file:
+        write_json(rows, json_file)
+
+
+@bench_app.command()
 def speed(
     head: Annotated[list[str] | None, typer.Option(help="any head; may be repeated; ratios are to the first")] = None,
     labels: Annotated[list[int] | None, typer.Option(help="number of labels; may be repeated", min=1)] = None,
@@ -131,3 +153,35 @@ def cost(
             rows += part
     if json_file:
         write_costs(rows, json_file)
+
+
+@bench_app.command()
+def explain(
+    run: Annotated[Path, typer.Argument(help="folder of a run or a bundle")],
+    data: Annotated[str, typer.Option(help="data with boxes, or 'scenes'")],
+    images: Annotated[int, typer.Option(help="at most so many images", min=1)] = 300,
+    split: Annotated[str | None, typer.Option(help="train, val or test; default: val where there is one")] = None,
+    stage: Annotated[list[str] | None, typer.Option(help="only this stage; may be repeated; default: all")] = None,
+    json_file: Json = None,
+) -> None:
+    """Which explanation points best at the boxes of a label: every method at every stage, beside chance.
+
+    Pointing game: how often the highest place of a map lies in a box of its label. Energy: share of the map in the boxes.
+
+    \b
+    manylabel bench explain runs/voc --data voc12/ --images 300
+    manylabel bench explain runs/demo --data scenes --stage final --stage stage5 --json explain.json
+    """
+    from manylabel.bench.explain import measure, print_rows, write_rows
+    from manylabel.data.read import load_data
+    from manylabel.predict import Predictor
+
+    predictor = Predictor.load(run)
+    table = load_data(data)
+    chosen = split or ("val" if table.split is not None and "val" in table.split else None)
+    if chosen is not None:
+        table = table.subset(table.rows(chosen))
+    rows = measure(predictor, table.with_labels(predictor.bundle.labels, predictor.bundle.hierarchy), images, stage)
+    print_rows(rows)
+    if json_file:
+        write_rows(rows, json_file)

@@ -17,7 +17,7 @@ from manylabel.suggest import closest
 
 SCHEMA = 1
 FEW = 5  # positives below which a figure is mostly chance
-SHOWN = ("mAP", "CF1", "OF1", "calibration_error", "top1")
+SHOWN = ("mAP", "CF1", "OF1", "calibration_error", "top1", "CR", "OR")
 
 
 def compare_runs(

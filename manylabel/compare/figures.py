@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manylabel.atomic import replacing
+from manylabel.report.drawing import COLOURS, axes_in, colour, plain, slug
 
 MOST_LABELS = 100  # in one picture of differences
-COLOURS = ("#1f4e79", "#c8553d", "#588157", "#8e6c8a", "#e0a458", "#3a7d84", "#7a5c3e", "#5b5b5b")
 
 
 def draw_figures(comparison: dict[str, Any], folder: Path) -> list[tuple[str, Path]]:
@@ -29,7 +26,7 @@ def draw_figures(comparison: dict[str, Any], folder: Path) -> list[tuple[str, Pa
     base = comparison["baseline"]
     for row in comparison["differences"]:
         add(
-            f"labels-{_slug(row['method'])}",
+            f"labels-{slug(row['method'])}",
             f"AP of each label: {row['method']} less {base}, with 95 % intervals; filled: surely above or below.",
             lambda p, row=row: _changes(row, base, p),  # type: ignore[misc]
         )
@@ -42,7 +39,7 @@ def draw_figures(comparison: dict[str, Any], folder: Path) -> list[tuple[str, Pa
     for pair in comparison["pairs"]:
         a, b = pair["labels"]
         add(
-            f"pair-{_slug(a)}-{_slug(b)}",
+            f"pair-{slug(a)}-{slug(b)}",
             f"Average precision of {a} and {b}: the upper right is better.",
             lambda p, pair=pair: _pair(pair, p),  # type: ignore[misc]
         )
@@ -51,7 +48,7 @@ def draw_figures(comparison: dict[str, Any], folder: Path) -> list[tuple[str, Pa
     for load in comparison["experts"]:
         for number in range(len(load["layers"])):
             add(
-                f"experts-{_slug(load['method'])}-{number + 1}",
+                f"experts-{slug(load['method'])}-{number + 1}",
                 f"{load['method']}, layer {number + 1}: mean weight of each expert for each label (logarithmic); "
                 "the last row is the mean over labels.",
                 lambda p, load=load, number=number: _load(load, number, p),  # type: ignore[misc]
@@ -59,40 +56,11 @@ def draw_figures(comparison: dict[str, Any], folder: Path) -> list[tuple[str, Pa
     return drawn
 
 
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-zA-Z0-9.=-]+", "-", name).strip("-")[:40] or "x"
-
-
-def _plain(name: str) -> str:
-    """Text as it is: no mathematics between dollar signs, and no name that a legend would hide."""
-    text = name.replace("$", r"\$")
-    return f" {text}" if text.startswith("_") else text
-
-
-@contextmanager
-def _axes(path: Path, width: float, height: float) -> Iterator[Any]:
-    """Axes that are saved to a file; no display is needed and no state is left behind."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    yield axes
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=110, format="png")
-
-
-def _colour(i: int) -> str:
-    return COLOURS[i % len(COLOURS)]
-
-
 def _means(c: dict[str, Any], path: Path) -> None:
     methods = c["methods"]
-    with _axes(path, 7, 1 + 0.42 * len(methods)) as axes:
+    with axes_in(path, 7, 1 + 0.42 * len(methods)) as axes:
         y = np.arange(len(methods))
-        axes.barh(
-            y, [m["mAP"] or 0 for m in methods], height=0.6, color=[_colour(i) for i in range(len(y))], alpha=0.75
-        )
+        axes.barh(y, [m["mAP"] or 0 for m in methods], height=0.6, color=[colour(i) for i in range(len(y))], alpha=0.75)
         for i, method in enumerate(methods):
             seeds = [v for v in method["mAP_seeds"] if v is not None]
             axes.plot(seeds, np.full(len(seeds), i), "o", color="black", markersize=3)
@@ -100,7 +68,7 @@ def _means(c: dict[str, Any], path: Path) -> None:
         if values:
             margin = max(0.5, 0.3 * (max(values) - min(values)))
             axes.set_xlim(max(0, min(values) - 3 * margin), min(100, max(values) + margin))
-        axes.set_yticks(y, [_plain(m["name"]) for m in methods])
+        axes.set_yticks(y, [plain(m["name"]) for m in methods])
         axes.invert_yaxis()
         axes.set_xlabel("mAP, not interpolated (%); the axis does not begin at 0")
 
@@ -110,27 +78,27 @@ def _changes(row: dict[str, Any], baseline: str, path: Path) -> None:
     labels.sort(key=lambda label: -label["change"])
     if len(labels) > MOST_LABELS:
         labels = labels[: MOST_LABELS // 2] + labels[-MOST_LABELS // 2 :]
-    with _axes(path, 7, 1.2 + 0.17 * len(labels)) as axes:
+    with axes_in(path, 7, 1.2 + 0.17 * len(labels)) as axes:
         for i, label in enumerate(labels):
             sure = label["low"] is not None and (label["low"] > 0 or label["high"] < 0)
-            colour = COLOURS[0] if label["change"] >= 0 else COLOURS[1]
+            shade = COLOURS[0] if label["change"] >= 0 else COLOURS[1]
             if label["low"] is not None:
-                axes.plot([label["low"], label["high"]], [i, i], color=colour, linewidth=1, alpha=0.6)
-            axes.plot(label["change"], i, "o", color=colour, markersize=4, fillstyle="full" if sure else "none")
+                axes.plot([label["low"], label["high"]], [i, i], color=shade, linewidth=1, alpha=0.6)
+            axes.plot(label["change"], i, "o", color=shade, markersize=4, fillstyle="full" if sure else "none")
         axes.axvline(0, color="#999", linewidth=0.8)
-        axes.set_yticks(range(len(labels)), [_plain(label["name"]) for label in labels], fontsize=7)
+        axes.set_yticks(range(len(labels)), [plain(label["name"]) for label in labels], fontsize=7)
         axes.set_ylim(len(labels) - 0.4, -0.6)
-        axes.set_xlabel(f"change of average precision against {_plain(baseline)} (percentage points)")
+        axes.set_xlabel(f"change of average precision against {plain(baseline)} (percentage points)")
 
 
 def _gaps(c: dict[str, Any], path: Path) -> None:
     names = [m["name"] for m in c["methods"]]
-    with _axes(path, 7, 1.2 + 0.3 * len(names) * len(c["pairs"])) as axes:
+    with axes_in(path, 7, 1.2 + 0.3 * len(names) * len(c["pairs"])) as axes:
         place, ticks = 0.0, []
         for pair in c["pairs"]:
             for i, name in enumerate(names):
-                axes.barh(place, pair["gap"][name] or 0, height=0.8, color=_colour(i))
-                ticks.append((place, _plain(f"{' / '.join(pair['labels'])}: {name}")))
+                axes.barh(place, pair["gap"][name] or 0, height=0.8, color=colour(i))
+                ticks.append((place, plain(f"{' / '.join(pair['labels'])}: {name}")))
                 place += 1
             place += 0.6
         axes.set_yticks([t for t, _ in ticks], [text for _, text in ticks], fontsize=8)
@@ -139,20 +107,20 @@ def _gaps(c: dict[str, Any], path: Path) -> None:
 
 
 def _pair(pair: dict[str, Any], path: Path) -> None:
-    with _axes(path, 5, 4.2) as axes:
+    with axes_in(path, 5, 4.2) as axes:
         for i, (name, (a, b)) in enumerate(pair["ap"].items()):
             if a is not None and b is not None:
-                axes.plot(a, b, "o", color=_colour(i), markersize=8, label=_plain(name))
-        axes.set_xlabel(f"{_plain(pair['labels'][0])}: average precision (%)")
-        axes.set_ylabel(f"{_plain(pair['labels'][1])}: average precision (%)")
+                axes.plot(a, b, "o", color=colour(i), markersize=8, label=plain(name))
+        axes.set_xlabel(f"{plain(pair['labels'][0])}: average precision (%)")
+        axes.set_ylabel(f"{plain(pair['labels'][1])}: average precision (%)")
         axes.margins(0.2)
         axes.legend(fontsize=8, frameon=False)
 
 
 def _resolutions(c: dict[str, Any], path: Path) -> None:
-    with _axes(path, 6, 4) as axes:
+    with axes_in(path, 6, 4) as axes:
         for i, line in enumerate(c["resolutions"]):
-            axes.plot(line["sizes"], line["mAP"], "o-", color=_colour(i), label=_plain(line["name"]))
+            axes.plot(line["sizes"], line["mAP"], "o-", color=colour(i), label=plain(line["name"]))
         axes.set_xticks(sorted({size for line in c["resolutions"] for size in line["sizes"]}))
         axes.set_xlabel("pixels")
         axes.set_ylabel("mAP (%)")
@@ -163,9 +131,9 @@ def _load(load: dict[str, Any], number: int, path: Path) -> None:
     weights = np.array(load["layers"][number])
     rows = np.vstack([weights[:MOST_LABELS], weights.mean(axis=0)])
     names = [*load["gates"][:MOST_LABELS], "mean of all"]
-    with _axes(path, 2.6 + 0.24 * len(load["experts"]), 1.6 + 0.16 * len(names)) as axes:
+    with axes_in(path, 2.6 + 0.24 * len(load["experts"]), 1.6 + 0.16 * len(names)) as axes:
         image = axes.imshow(np.log10(np.maximum(rows, 1e-4)), aspect="auto", cmap="viridis", vmin=-3, vmax=0)
-        axes.set_yticks(range(len(names)), [_plain(name[:28]) for name in names], fontsize=6)
+        axes.set_yticks(range(len(names)), [plain(name[:28]) for name in names], fontsize=6)
         axes.set_xticks(range(len(load["experts"])), load["experts"], rotation=90, fontsize=6)
         axes.axhline(len(names) - 1.5, color="white", linewidth=1.5)
         axes.figure.colorbar(image, ax=axes, label="log₁₀ of the mean weight", shrink=0.6)

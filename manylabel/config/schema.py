@@ -74,13 +74,22 @@ class BackboneConfig:
     name: str = option("efficientnet_lite0", "a bundled backbone or any timm model")
     weights: str = option("auto", "auto, pip, hub, none (random), or a local .safetensors/.pth file")
     image_size: int | None = option(None, "side in pixels; none = what the weights were trained for")
+    enlarge: float = option(
+        1.0, "without image_size: so many times the side that the weights were trained for, in steps of 32 pixels"
+    )
     resize: Literal["stretch", "crop", "pad"] = option("stretch", "how a photo becomes square")
-    freeze: Literal["frozen", "partial", "full"] = option("frozen", "what is trained: nothing, the last groups, or all")
-    trainable_groups: int = option(2, "with freeze=partial: how many of the last layer groups are trained")
+    freeze: Literal["frozen", "partial", "full"] = option("frozen", "what is trained: nothing, the last layers, or all")
+    trained_after: str | None = option(
+        None, "with freeze=partial: all behind this stage is trained; none = the last quarter of the stages"
+    )
+    batch_norm: Literal["auto", "fixed", "moving"] = option(
+        "auto", "statistics of batch norms in trained layers; auto = fixed, but moving with random weights"
+    )
 
     def __post_init__(self) -> None:
         size = self.image_size
         require(size is None or 16 <= size <= 4096, "backbone.image_size", size, "none, or 16 to 4096 pixels")
+        require(0.25 <= self.enlarge <= 4, "backbone.enlarge", self.enlarge, "between 0.25 and 4")
 
 
 @dataclass(frozen=True)
@@ -116,11 +125,17 @@ class TrainConfig:
     accumulate: int = option(1, "steps whose gradients are added before the weights change")
     clip: float = option(0.0, "largest gradient norm; 0 = off")
     ema: float = option(0.0, "decay of the averaged weights that are then used for everything; 0 = off")
-    amp: Literal["no", "bf16", "fp16"] = option("no", "mixed precision")
+    head_first: int = option(0, "epochs of the head alone, on cached features, before the backbone is trained as well")
+    amp: Literal["no", "auto", "bf16", "fp16"] = option(
+        "no", "mixed precision; auto = bf16 where a backbone is trained on a device that computes with it"
+    )
     seed: int = option(0, "the same seed on the same machine gives the same weights")
     cache: Literal["auto", "on", "off"] = option("auto", "compute frozen features once; auto = when possible")
     views: int = option(0, "with cached features: so many augmented views of each training image beside the plain one")
-    cache_dtype: Literal["float32", "float16"] = option("float32", "how cached features are stored")
+    cache_dtype: Literal["float32", "float16", "bfloat16"] = option("float32", "how cached features are stored")
+    extract_with: Literal["auto", "torch", "onnxruntime", "compile"] = option(
+        "auto", "what computes cached features; auto = onnxruntime for many images on a CPU, if installed, else torch"
+    )
     checkpoint_minutes: float = option(5.0, "also save in mid-epoch when this much time has passed")
     keep: Literal["best", "last"] = option("best", "which epoch's weights leave the run; best = on the validation part")
     trackers: tuple[str, ...] = option((), "tensorboard, mlflow, wandb; metrics.jsonl is always written")
@@ -129,6 +144,7 @@ class TrainConfig:
         for name in ("epochs", "batch_size", "accumulate"):
             value = getattr(self, name)
             require(value >= 1, f"train.{name}", value, "1 or more")
+        require(self.head_first >= 0, "train.head_first", self.head_first, "0 or more")
         require(0 <= self.views <= 1000, "train.views", self.views, "0 to 1000")
         require(0 <= self.ema < 1, "train.ema", self.ema, "at least 0 and below 1 (0.9997 is usual for long runs)")
         require(self.seed >= 0, "train.seed", self.seed, "0 or more")

@@ -1,4 +1,7 @@
-"""MixUp and CutMix for many labels: soft targets where both images are known, unknown where either is."""
+"""MixUp and CutMix for many labels: soft targets where both images are known, unknown where either is.
+
+Features that were computed before are mixed like images: what is half of each is half of each label.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +12,36 @@ import torch
 from torch import Tensor
 
 from manylabel.config import AugmentConfig
+from manylabel.features import Features
 
 
 def mix_batch(
-    images: Tensor, targets: Tensor, known: Tensor, augment: AugmentConfig, rng: np.random.Generator
-) -> tuple[Tensor, Tensor, Tensor]:
-    """images [B, 3, H, W], targets [B, N] in 0..1, known [B, N] → the same, each image mixed with another one.
+    inputs: Tensor | Features, targets: Tensor, known: Tensor, augment: AugmentConfig, rng: np.random.Generator
+) -> tuple[Tensor | Features, Tensor, Tensor]:
+    """Images [B, 3, H, W] or features, targets [B, N] in 0..1, known [B, N] → the same, each mixed with another one.
 
     A label of both images keeps target 1, a label of one gets that image's share. Where one of the two does not
     know a label, the share that is missing is unknown, so the entry is. With both switched on, each batch tosses a coin.
     """
-    if len(images) < 2 or not (augment.mixup or augment.cutmix):
-        return images, targets, known
+    if len(targets) < 2 or not (augment.mixup or augment.cutmix):
+        return inputs, targets, known
     cut = augment.cutmix > 0 and (augment.mixup == 0 or rng.random() < 0.5)
     alpha = augment.cutmix if cut else augment.mixup
     share = float(rng.beta(alpha, alpha))
-    other = torch.from_numpy(rng.permutation(len(images)))
-    if cut:
-        images, share = _paste(images, other, share, rng)
+    other = torch.from_numpy(rng.permutation(len(targets)))
+    if isinstance(inputs, Features):
+        inputs = Features({name: _blend(stage, other, share) for name, stage in inputs.stages.items()})
+    elif cut:
+        inputs, share = _paste(inputs, other, share, rng)
     else:
-        images = (images.float() * share + images[other].float() * (1 - share)).to(images.dtype)
+        inputs = _blend(inputs, other, share)
     if share == 1.0:
-        return images, targets, known
-    return images, targets * share + targets[other] * (1 - share), known & known[other]
+        return inputs, targets, known
+    return inputs, targets * share + targets[other] * (1 - share), known & known[other]
+
+
+def _blend(x: Tensor, other: Tensor, share: float) -> Tensor:
+    return (x.float() * share + x[other].float() * (1 - share)).to(x.dtype)
 
 
 def _paste(images: Tensor, other: Tensor, share: float, rng: np.random.Generator) -> tuple[Tensor, float]:

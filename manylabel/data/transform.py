@@ -103,8 +103,6 @@ def needed_side(preprocess: Preprocess, augment: AugmentConfig | None = None) ->
 
 
 def varies(augment: AugmentConfig) -> bool:
-    """Whether training images differ from epoch to epoch, so that features of them cannot be computed once."""
+    """Whether single training images differ from epoch to epoch, so that features of them cannot be computed once."""
     a = augment
-    return (
-        a.flip or a.autoaugment or any((a.random_crop, a.randaugment, a.colour, a.cutout, a.erasing, a.mixup, a.cutmix))
-    )
+    return a.flip or a.autoaugment or any((a.random_crop, a.randaugment, a.colour, a.cutout, a.erasing))

@@ -6,28 +6,36 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 
 COLLAPSED = 0.9  # a gate that gives one of its experts more than this has stopped choosing
 
 
 class GateLoad:
-    """Adds up gate weights [B, G, K] while a model scores images."""
+    """Adds up gate weights [B, G, K] while a model scores images; `each` keeps those of every image, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, each: bool = False) -> None:
         self.total: Tensor | None = None  # [G, K], float64
         self.images = 0
+        self.kept: list[Tensor] | None = [] if each else None
 
     def add(self, weights: Tensor) -> None:
         total = weights.detach().float().sum(dim=0).cpu().double()  # not every device has float64
         self.total = total if self.total is None else self.total + total
         self.images += weights.shape[0]
+        if self.kept is not None:
+            self.kept.append(weights.detach().float().cpu())
 
     def mean(self) -> np.ndarray:
         """Mean weight of every expert for every gate. [G, K], rows add up to 1"""
         if self.total is None:
             raise ValueError("no image has passed the gates yet")
         return (self.total / self.images).numpy()
+
+    def each(self) -> np.ndarray | None:
+        """The weights of every image in order, where they were kept. [images, G, K]"""
+        return torch.cat(self.kept).numpy() if self.kept else None
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from manylabel.atomic import replacing
-from manylabel.error import ConfigError, ManylabelError
+from manylabel.error import ManylabelError
 from manylabel.features import FINAL, Features
+from manylabel.onnx_file import need_onnx, quiet_export
 
 TOLERANCE = 1e-4  # on logits
 BATCHES = (1, 5)
@@ -47,11 +44,12 @@ def export_onnx(module: nn.Module, inputs: Mapping[str, Tensor], path: Path) -> 
 
     Returns the largest difference to torch over batches of 1 and 5; above the tolerance nothing is written.
     """
-    onnxruntime = _need("onnxruntime")
-    _need("onnxscript")
+    need_onnx()
+    import onnxruntime
+
     module.eval()
     batch = torch.export.Dim("batch")
-    with replacing(path) as temporary, _quiet():
+    with replacing(path) as temporary, quiet_export():
         torch.onnx.export(
             module,
             (),
@@ -82,23 +80,3 @@ def _gap(module: nn.Module, session: Any, inputs: Mapping[str, Tensor]) -> float
 def _resized(inputs: Mapping[str, Tensor], batch: int) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(batch)
     return {name: torch.randn(batch, *example.shape[1:], generator=generator) for name, example in inputs.items()}
-
-
-def _need(name: str) -> Any:
-    try:
-        return __import__(name)
-    except ImportError as error:
-        raise ConfigError(f'{name} is not installed: pip install "manylabel[onnx]"') from error
-
-
-@contextlib.contextmanager
-def _quiet() -> Any:
-    """The exporter talks about its own insides."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)

@@ -29,6 +29,14 @@ class LabelKnowledge:
 NOTHING = LabelKnowledge()
 
 
+@dataclass(frozen=True)
+class Look:
+    """Where the queries of a head looked: attention weights of its last layer over the tokens."""
+
+    weights: Tensor  # [B, h, K, T]: of each attention head and query; over all tokens they add up to 1
+    grids: Mapping[str, tuple[int, int]]  # stage → (rows, columns) of its tokens, in the order of the tokens
+
+
 class Head(nn.Module):
     """Built as `cls(options, channels={stage: C}, num_labels=N)`; gives logits [B, N], never a sigmoid."""
 
@@ -65,14 +73,24 @@ class Head(nn.Module):
         """What must be known to build the head that these stored weights fit into."""
         return LabelKnowledge(restored=True)
 
-    def watch(self) -> None:
-        """Begin to collect what `watched` tells; costs a little time."""
+    @property
+    def query_of_label(self) -> Tensor | None:
+        """[N]: which query answers for each label; None for heads without queries."""
+        return None
+
+    def look(self, features: Features) -> Look | None:
+        """Where each query looks in these features (in evaluation mode); None for heads without queries."""
+        return None
+
+    def watch(self, each: bool = False) -> None:
+        """Begin to collect what `watched` tells, with `each` image by image; costs a little time."""
 
     def watched(self) -> dict[str, Any] | None:
         """How much each gate used each expert since `watch`, for heads that have experts; ends the watching.
 
         {"experts": names [E], "gate_of_label": [N], "layers": [mean weights [G, E] of each layer],
-        "capacity": experts each gate may use [G], or None, "images": how many}
+        "capacity": experts each gate may use [G], or None, "images": how many,
+        "each": [weights [images, G, E] of each layer], or None where nobody asked}
         """
         return None
 

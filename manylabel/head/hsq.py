@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from manylabel.config import option
 from manylabel.expert import AdaptiveSelection, ExpertBank, GateLoad
 from manylabel.features import Features
-from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
+from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge, Look
 from manylabel.head.grouping import GroupOptions, group_size, slots
 from manylabel.head.hybrid_sharing import ACTIVATIONS, HybridSharingLayer
 from manylabel.head.query2label import QueryOptions, QueryTransformer
@@ -93,11 +93,11 @@ class HSQ(Head):
     ) -> None:
         super().__init__(options, channels=channels, num_labels=num_labels, knowledge=knowledge)
         o = options
-        self.stages = o.stages
         self.size = o.labels_per_query(num_labels)  # g
         groups = group_size(num_labels, self.size)
         self.register_buffer("slot", torch.as_tensor(slots_of(o, num_labels, self.size, knowledge)))
         self.transformer = QueryTransformer(o, channels, groups)
+        self.stages = self.transformer.tokens.stages
         self.layers = nn.ModuleList()
         widths = (o.dim, *o.layer_dims)
         for i, (d_in, d_out) in enumerate(zip(widths, o.layer_dims, strict=False)):
@@ -138,9 +138,16 @@ class HSQ(Head):
 
     # --- what it does, and how much of it it needs ------------------------------------------------------------------------
 
-    def watch(self) -> None:
+    @property
+    def query_of_label(self) -> Tensor:
+        return self.slot // self.size
+
+    def look(self, features: Features) -> Look:
+        return self.transformer.look(features)
+
+    def watch(self, each: bool = False) -> None:
         for layer in self._sharing():
-            layer.load = GateLoad() if layer.gate is not None else None
+            layer.load = GateLoad(each) if layer.gate is not None else None
 
     def watched(self) -> dict[str, Any] | None:
         loads = [layer.load for layer in self._sharing() if layer.load is not None and layer.load.images]
@@ -148,12 +155,13 @@ class HSQ(Head):
             layer.load = None
         if not loads:
             return None
-        o = self.options
+        o, kept = self.options, [load.each() for load in loads]
         return {
             "experts": [f"shared {j + 1}" for j in range(o.shared_experts)]
             + [f"own {j + 1}" for j in range(o.task_experts)],
-            "gate_of_label": (self.slot // self.size).tolist(),
+            "gate_of_label": self.query_of_label.tolist(),
             "layers": [np.roll(load.mean(), -o.task_experts, axis=1) for load in loads],
+            "each": [np.roll(weights, -o.task_experts, axis=2) for weights in kept if weights is not None] or None,
             "images": loads[0].images,
             "capacity": None if self.capacity is None else self.capacity.k.tolist(),
         }
@@ -164,7 +172,7 @@ class HSQ(Head):
     def learn_from(self, losses: np.ndarray) -> None:
         if self.capacity is None:
             return
-        gate = (self.slot // self.size).numpy(force=True)
+        gate = self.query_of_label.numpy(force=True)
         measured = ~np.isnan(losses)
         count = np.bincount(gate, measured, minlength=len(self.capacity.k))
         total = np.bincount(gate, np.where(measured, losses, 0.0), minlength=len(self.capacity.k))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from manylabel.config import option
 from manylabel.error import ConfigError
 from manylabel.features import Features
 from manylabel.head.attention import Attention, FeedForward
-from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
+from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge, Look
 from manylabel.head.group_linear import GroupLinear
 from manylabel.head.grouping import GroupOptions, group_size, slots
 from manylabel.head.tokens import TokenOptions, Tokens
@@ -43,6 +43,10 @@ class DecoderLayer(nn.Module):
         t = self.norm1(t + self.drop(t))
         t = self.norm2(t + self.drop(self.attention(t, e, e)))
         return self.norm3(t + self.drop(self.feed_forward(t)))
+
+    def weights(self, t: Tensor, e: Tensor) -> Tensor:
+        """Where the queries look in forward(). [B, h, K, T]"""
+        return self.attention.weights(self.norm1(t + self.drop(t)), e)
 
 
 class RandomQueries(nn.Module):
@@ -112,7 +116,6 @@ class MLDecoder(Head):
     ) -> None:
         super().__init__(options, channels=channels, num_labels=num_labels, knowledge=knowledge)
         o = options
-        self.stages = o.stages
         self.zero_shot = o.query == "text" and o.pooling != "own"
         if knowledge.unseen is not None and knowledge.unseen.any() and not self.zero_shot:
             raise ConfigError(
@@ -122,6 +125,7 @@ class MLDecoder(Head):
         self.size = _group_size(o, num_labels)
         groups = group_size(num_labels, self.size)
         self.tokens = Tokens(o, channels, o.dim, nn.ReLU(inplace=True))
+        self.stages = self.tokens.stages
         self.layers = nn.ModuleList(DecoderLayer(o.dim, o.heads, o.hidden, o.dropout) for _ in range(o.layers))
         vectors = knowledge.vectors
         if "text" in (o.query, o.pooling):
@@ -143,13 +147,32 @@ class MLDecoder(Head):
     def forward(self, features: Features) -> Tensor:
         e = self.tokens(features)  # E [B, T, D]
         asked = self.words() if hasattr(self, "words") else None
-        t = self.queries(asked) if self.options.query == "text" else self.queries.weight  # G_q [K, D]
+        t = self._first(asked)  # G_q [K, D]
         for layer in self.layers:
             t = layer(t, e)  # [B, K, D]
         if asked is None:
             return self.pool(t, self.slot)  # [B, N]
         logits = self.pool(t, asked if self.options.pooling == "text" else asked.slot)  # [B, n]
         return self._of_all(logits, asked)
+
+    @property
+    def query_of_label(self) -> Tensor:
+        slot = self.words.slot if hasattr(self, "words") else self.slot
+        return slot // self.size
+
+    def look(self, features: Features) -> Look:
+        e = self.tokens(features)
+        t = self._first(self.words() if hasattr(self, "words") else None)
+        layers: list[Any] = list(self.layers)
+        for layer in layers[:-1]:
+            t = layer(t, e)
+        return Look(layers[-1].weights(t, e), self.tokens.layout(features))
+
+    def _first(self, asked: Asked | None) -> Tensor:
+        """The queries G_q before the first layer. [K, D]"""
+        queries: Any = self.queries
+        first: Tensor = queries(asked) if self.options.query == "text" else queries.weight
+        return first
 
     def _of_all(self, logits: Tensor, asked: Asked) -> Tensor:
         """Of the labels that training asks for, to all: 0 where it did not ask, which no loss looks at. [B, n] → [B, N]"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from manylabel.config import option
 from manylabel.features import Features
 from manylabel.head.attention import Attention, FeedForward
-from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
+from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge, Look
 from manylabel.head.position import sine_positions
 from manylabel.head.tokens import TokenOptions, Tokens
 from manylabel.require import require
@@ -53,12 +53,20 @@ class DecoderLayer(nn.Module):
 
     def forward(self, t: Tensor, q: Tensor, e: Tensor, position: Tensor) -> Tensor:
         """t [N, D] (the same for all images) or [B, N, D], q [N, D], e [B, T, D], position [T, D] → [B, N, D]"""
-        if self.self_attention is not None and self.norm1 is not None:
-            every = t if t.ndim == 3 else t[None]
-            looked = self.self_attention(every + q, every + q, every)
-            t = self.norm1(t + self.drop(looked if t.ndim == 3 else looked[0]))
+        t = self._among(t, q)
         t = self.norm2(t + self.drop(self.attention(t + q, e + position, e)))
         return self.norm3(t + self.drop(self.feed_forward(t)))
+
+    def weights(self, t: Tensor, q: Tensor, e: Tensor, position: Tensor) -> Tensor:
+        """Where the labels look in forward(). [B, h, N, T]"""
+        return self.attention.weights(self._among(t, q) + q, e + position)
+
+    def _among(self, t: Tensor, q: Tensor) -> Tensor:
+        if self.self_attention is None or self.norm1 is None:
+            return t
+        every = t if t.ndim == 3 else t[None]
+        looked = self.self_attention(every + q, every + q, every)
+        return self.norm1(t + self.drop(looked if t.ndim == 3 else looked[0]))
 
 
 class LabelLinear(nn.Module):
@@ -115,14 +123,26 @@ class QueryTransformer(nn.Module):
         self.decoder = nn.ModuleList(DecoderLayer(*layer, o.self_attention) for _ in range(o.decoder_layers))
 
     def forward(self, features: Features) -> Tensor:
+        t, q, e, p = self._encoded(features)
+        for layer in self.decoder:
+            t = layer(t, q, e, p)
+        return t
+
+    def look(self, features: Features) -> Look:
+        """Where the last layer's queries look."""
+        t, q, e, p = self._encoded(features)
+        layers: list[Any] = list(self.decoder)
+        for layer in layers[:-1]:
+            t = layer(t, q, e, p)
+        return Look(layers[-1].weights(t, q, e, p), self.tokens.layout(features))
+
+    def _encoded(self, features: Features) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """What the decoder begins with: t and q [N, D], e [B, T, D], positions [T, D]."""
         e, q = self.tokens(features), self.queries.weight  # [B, T, D], [N, D]
         p = sine_positions(self.tokens.grids(features), q.shape[1], e) if self.positions else torch.zeros_like(e[0])
         for layer in self.encoder:
             e = layer(e, p)
-        t = q if self.start == "queries" else torch.zeros_like(q)
-        for layer in self.decoder:
-            t = layer(t, q, e, p)
-        return t
+        return (q if self.start == "queries" else torch.zeros_like(q)), q, e, p
 
 
 @HEADS.register("query2label")
@@ -139,9 +159,16 @@ class Query2Label(Head):
         self, options: Options, *, channels: Mapping[str, int], num_labels: int, knowledge: LabelKnowledge = NOTHING
     ) -> None:
         super().__init__(options, channels=channels, num_labels=num_labels, knowledge=knowledge)
-        self.stages = options.stages
         self.transformer = QueryTransformer(options, channels, num_labels)
+        self.stages = self.transformer.tokens.stages
         self.classifier = LabelLinear(num_labels, options.dim)
 
     def forward(self, features: Features) -> Tensor:
         return self.classifier(self.transformer(features))  # [B, N, D] → [B, N]
+
+    @property
+    def query_of_label(self) -> Tensor:
+        return torch.arange(self.num_labels)
+
+    def look(self, features: Features) -> Look:
+        return self.transformer.look(features)

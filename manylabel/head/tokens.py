@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -10,10 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d
 
 from manylabel.config import option
-from manylabel.error import ConfigError
-from manylabel.features import FINAL, Features
+from manylabel.features import FINAL, Features, find_stage
 from manylabel.require import require
-from manylabel.suggest import closest
 
 
 @dataclass(frozen=True)
@@ -41,17 +39,15 @@ class Tokens(nn.Module):
         self, options: TokenOptions, channels: Mapping[str, int], dim: int, activation: nn.Module | None = None
     ) -> None:
         super().__init__()
-        self.stages: Sequence[str] = options.stages
-        for stage in options.stages:
-            if stage not in channels:
-                raise ConfigError(f"head.stages: the backbone has no stage {stage!r}{closest(stage, channels)}")
+        self.stages = tuple(find_stage(stage, channels, "head.stages") for stage in options.stages)
+        require(len(set(self.stages)) == len(self.stages), "head.stages", options.stages, "different stages")
         self.finest = options.finest
         self.keep = 1 - options.token_dropout
         self.dropout = nn.Dropout(options.feature_dropout)
-        self.project = nn.ModuleDict({stage: nn.Linear(channels[stage], dim) for stage in options.stages})
+        self.project = nn.ModuleDict({stage: nn.Linear(channels[stage], dim) for stage in self.stages})
         self.activation = activation or nn.Identity()
         several = len(options.stages) > 1
-        self.scale = nn.ParameterDict({s: nn.Parameter(0.02 * torch.randn(dim)) for s in options.stages if several})
+        self.scale = nn.ParameterDict({s: nn.Parameter(0.02 * torch.randn(dim)) for s in self.stages if several})
 
     def forward(self, features: Features) -> Tensor:
         parts = []
@@ -75,8 +71,12 @@ class Tokens(nn.Module):
 
     def grids(self, features: Features) -> list[tuple[int, int]]:
         """(rows, columns) of each stage's tokens, in the order of the tokens."""
-        sizes = [self.map(features, stage).shape[-2:] for stage in self.stages]
-        return [(height, width) for height, width in sizes]
+        return list(self.layout(features).values())
+
+    def layout(self, features: Features) -> dict[str, tuple[int, int]]:
+        """The same by the names of the stages."""
+        sizes = {stage: self.map(features, stage).shape[-2:] for stage in self.stages}
+        return {stage: (height, width) for stage, (height, width) in sizes.items()}
 
 
 def _some(tokens: Tensor, share: float) -> Tensor:

@@ -1,5 +1,6 @@
 """Necks: features to features."""
 
 from manylabel.neck.base import NECKS, Neck
+from manylabel.neck.mixup import RepresentationMixup
 
-__all__ = ["NECKS", "Neck"]
+__all__ = ["NECKS", "Neck", "RepresentationMixup"]

@@ -8,9 +8,8 @@ from typing import Any
 
 from manylabel.atomic import write_text
 from manylabel.error import DataError
-from manylabel.report.detail import THUMBNAIL
 from manylabel.report.page import fill
-from manylabel.report.value import text
+from manylabel.report.value import THUMBNAIL, text
 
 SCRIPTS = ("element", "chart", "cooccurrence", "data_support", "data_images", "data_start")
 NEEDED = (

@@ -1,17 +1,15 @@
-"""What a details file may hold: curves, calibration, co-occurrence, experts, training, mistakes; scores are 0..1."""
+"""What a details file may hold, from curves to mistakes, hits and hard instances; scores are 0..1."""
 
 from __future__ import annotations
 
 import math
-import re
+from collections.abc import Sequence
 from typing import Any
 
-from manylabel.report.value import items, mapping, need, number, shares, text, wrong
+from manylabel.report.hard_detail import clean_hard
+from manylabel.report.value import items, mapping, need, number, picture, shares, text, wrong
 
 MOST_COOCCURRENCE = 40  # more names are not readable in one picture
-
-# Anything else (an address, an SVG with scripts) would make the page load or run something.
-THUMBNAIL = re.compile(r"data:image/(?:jpeg|png|webp|gif);base64,[A-Za-z0-9+/]+={0,2}")
 
 
 def clean_details(details: Any, labels: int) -> dict[str, Any]:
@@ -23,11 +21,11 @@ def clean_details(details: Any, labels: int) -> dict[str, Any]:
         "calibration": _calibration(given.get("calibration"), f"{where}.calibration"),
         "cooccurrence": _cooccurrence(given.get("cooccurrence"), f"{where}.cooccurrence"),
         "experts": _experts(given.get("experts"), f"{where}.experts"),
+        "hard": clean_hard(given.get("hard"), f"{where}.hard"),
         "history": _history(given.get("history") or [], f"{where}.history"),
-        "mistakes": [
-            _mistake(mistake, f"{where}.mistakes[{i}]")
-            for i, mistake in enumerate(items(given.get("mistakes") or [], f"{where}.mistakes"))
-        ],
+        "mistakes": _shown(given.get("mistakes") or [], f"{where}.mistakes", ("missed", "false alarm")),
+        "hits": _shown(given.get("hits") or [], f"{where}.hits", ("hit",)),
+        "explained": text(given["explained"], f"{where}.explained") if given.get("explained") else None,
     }
 
 
@@ -116,19 +114,23 @@ def _history(value: Any, where: str) -> list[dict[str, float | None]]:
     return [point for point in history if point["epoch"] is not None]
 
 
-def _mistake(value: Any, where: str) -> dict[str, Any]:
+def _shown(value: Any, where: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
+    """Images that the model got wrong, or right."""
+    return [_image(image, f"{where}[{i}]", kinds) for i, image in enumerate(items(value, where))]
+
+
+def _image(value: Any, where: str, kinds: Sequence[str]) -> dict[str, Any]:
     given = mapping(value, where)
     kind = need(given, "kind", where)
-    if kind not in ("missed", "false alarm"):
-        raise wrong(f"{where}.kind", f"is {kind!r:.40}; it must be 'missed' or 'false alarm'")
-    picture = given.get("thumbnail")
-    known = isinstance(picture, str) and THUMBNAIL.fullmatch(picture)
+    if kind not in kinds:
+        raise wrong(f"{where}.kind", f"is {kind!r:.40}; it must be {' or '.join(map(repr, kinds))}")
     score = number(need(given, "score", where), f"{where}.score", high=1.0)
     if score is None:
         raise wrong(f"{where}.score", "is undefined")
     return {
         "file": text(need(given, "file", where), f"{where}.file"),
-        "thumbnail": picture if known else None,
+        "thumbnail": picture(given.get("thumbnail")),
+        "overlay": picture(given.get("overlay")),
         "kind": kind,
         "label": text(need(given, "label", where), f"{where}.label"),
         "score": score,

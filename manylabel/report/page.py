@@ -31,6 +31,7 @@ SCRIPTS = (
     "experts",
     "history",
     "mistakes",
+    "hard",
     "start",
 )
 
@@ -117,6 +118,8 @@ def sections(results: dict[str, Any], details: dict[str, Any]) -> dict[str, str]
         "experts": ("Experts", bool(details["experts"])),
         "cooccurrence": ("Co-occurrence", bool(details["cooccurrence"])),
         "mistakes": ("Mistakes", bool(details["mistakes"])),
+        "hits": ("Hits", bool(details["hits"])),
+        "hard": ("Hard", bool(details["hard"])),
     }
     return {anchor: title for anchor, (title, shown) in present.items() if shown}
 
@@ -137,13 +140,14 @@ def payload(results: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
         "experts": details["experts"],
         "cooccurrence": details["cooccurrence"],
         "history": details["history"],
+        "hard": details["hard"] and {key: details["hard"][key] for key in ("labels", "sizes")},
     }
 
 
 def _short(value: float | None) -> float | int | None:
     if value is None:
         return None
-    return int(value) if value == int(value) else round(value, 4)
+    return int(value) if value == int(value) else float(f"{value:.6g}") if abs(value) < 0.01 else round(value, 4)
 
 
 def embed(values: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """What a results file must hold. It is checked here once; the page can trust the outcome.
 
-Measures are percentages 0..100 (null where undefined); thresholds are scores 0..1.
+Measures are percentages 0..100 (null where undefined); thresholds are scores 0..1, alpha is a share 0..1.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from manylabel.report.value import items, mapping, need, number, text, wrong
 SIX = ("CP", "CR", "CF1", "OP", "OR", "OF1")
 NEEDED = ("mAP", *SIX, "calibration_error")
 LABEL_NEEDED = ("ap", "support")
-LABEL_OPTIONAL = ("ap_interpolated", "known", "threshold", "precision", "recall", "f1")
+LABEL_OPTIONAL = ("ap_interpolated", "known", "threshold", "precision", "recall", "f1", "alpha")
+LIMITS = {"support": math.inf, "known": math.inf, "threshold": math.inf, "alpha": 1.0}  # others are percentages
 
 
 def clean_results(results: Any) -> dict[str, Any]:
@@ -56,8 +57,7 @@ def _label(value: Any, where: str) -> dict[str, Any]:
     for key in LABEL_NEEDED:
         need(given, key, where)
     for key in LABEL_NEEDED + LABEL_OPTIONAL:
-        unlimited = key in ("support", "known", "threshold")
-        label[key] = number(given.get(key), f"{where}.{key}", high=math.inf if unlimited else 100.0)
+        label[key] = number(given.get(key), f"{where}.{key}", high=LIMITS.get(key, 100.0))
     if label["threshold"] is not None:  # a label that is never to be predicted has a threshold above every score
         label["threshold"] = min(label["threshold"], 1.0)
     return label

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
 from manylabel.error import DataError
+
+# Anything else (an address, an SVG with scripts) would make the page load or run something.
+THUMBNAIL = re.compile(r"data:image/(?:jpeg|png|webp|gif);base64,[A-Za-z0-9+/]+={0,2}")
 
 
 def wrong(where: str, problem: str) -> DataError:
@@ -58,3 +62,8 @@ def shares(value: Any, where: str) -> list[float | None]:
         item if type(item) is float and 0.0 <= item <= 1.0 else number(item, f"{where}[{i}]", high=1.0)
         for i, item in enumerate(items(value, where))
     ]
+
+
+def picture(value: Any) -> str | None:
+    """A small picture as a data address; None for anything else."""
+    return value if isinstance(value, str) and THUMBNAIL.fullmatch(value) else None

@@ -1,11 +1,14 @@
-"""Where a run's batches come from: cached features (and views of them) when the backbone is frozen, else pixels."""
+"""Where a run's batches come from: cached features (and views) of what stays as it is in the backbone, else pixels."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from accelerate import Accelerator
 
 from manylabel import console
+from manylabel.cache import Announcement, FeatureCache, View, cached_features
 from manylabel.config import Config
 from manylabel.data.bad_images import BadImages
 from manylabel.data.sampler import EpochBatches
@@ -14,9 +17,8 @@ from manylabel.data.table import Table
 from manylabel.data.transform import varies
 from manylabel.error import ConfigError
 from manylabel.model import Model
-from manylabel.training.feature_cache import Announcement, FeatureCache, View, cached_features
+from manylabel.stop import StopRequest
 from manylabel.training.feed import FeatureFeed, Feed, PixelFeed, Placed
-from manylabel.training.stop import StopRequest
 
 
 def check_cache(config: Config) -> None:
@@ -26,20 +28,23 @@ def check_cache(config: Config) -> None:
         raise ConfigError(
             f"train.views={t.views} needs an augmentation to draw them with, e.g. --set augment.flip=true"
         )
-    if t.views and (a.mixup or a.cutmix):
+    if a.cutmix and t.cache != "off" and cacheable(config):
         raise ConfigError(
-            "cached views (train.views) are of single images: go without augment.mixup and cutmix, or set train.views=0"
+            "augment.cutmix pastes pixels, and cached features have none: use augment.mixup, or set train.cache=off"
         )
-    if t.views and (config.backbone.freeze != "frozen" or t.cache == "off"):
-        raise ConfigError("train.views needs a frozen backbone and its cache (--frozen, train.cache=auto)")
+    if t.views and config.backbone.freeze == "full" and t.cache != "off":
+        raise ConfigError(
+            "train.views are cached features of a backbone that is frozen, or frozen in part; with --full every epoch draws "
+            "anew: set train.views=0"
+        )
     if t.cache == "on" and not cacheable(config):
         raise ConfigError(
-            "train.cache=on needs a frozen backbone, and no augmentation without train.views (features are computed once)"
+            "train.cache=on needs a backbone that is frozen, or frozen in part, and no augmentation without train.views"
         )
 
 
 def cacheable(config: Config) -> bool:
-    return config.backbone.freeze == "frozen" and (not varies(config.augment) or config.train.views > 0)
+    return config.backbone.freeze != "full" and (not varies(config.augment) or config.train.views > 0)
 
 
 def make_feeds(
@@ -60,7 +65,7 @@ def make_feeds(
         for placed in (Placed(cache, np.arange(len(table))), *views):
             bad.add((str(table.keys[placed.rows[row]]), reason) for row, reason in placed.cache.bad.items())
         return FeatureFeed(cache, order, views), FeatureFeed(cache, val)
-    if config.backbone.freeze == "frozen":
+    if config.backbone.freeze != "full":
         console.say("augmentation, or train.cache=off: the frozen features are computed anew in every epoch")
     preprocess, workers = model.backbone.preprocess, config.data.workers
     order.blocks = val.blocks = blocks_of(table.source, table.keys)
@@ -75,7 +80,8 @@ def _cache(
 ) -> FeatureCache:
     """Features of the images as they are, or of their view with this number (from 1)."""
     # Views do not depend on the seed of the run: another seed trains on the same ones, in another order.
-    view = View(config.augment, number, seed=0) if number else None
+    # Nor on how images are mixed, which is done later.
+    view = View(replace(config.augment, mixup=0.0, cutmix=0.0), number, seed=0) if number else None
     which = f", view {number} of {config.train.views}" if number else ""
 
     def announce(a: Announcement) -> None:
@@ -83,7 +89,8 @@ def _cache(
             console.say(f"features of {a.images} images{which} are cached ({a.bytes / 1e6:.0f} MB in {a.folder})")
         else:
             left = f", {a.done} of them are done" if a.done else ""
-            console.say(f"computing features of {a.images} images{which}{left}: {a.bytes / 1e6:.0f} MB in {a.folder}")
+            place = f"{a.bytes / 1e6:.0f} MB in {a.folder}"
+            console.say(f"computing features of {a.images} images{which}{left} with {a.runtime}: {place}")
 
     with console.counting(f"features{which}", len(table)) as advance:
         return cached_features(
@@ -92,6 +99,7 @@ def _cache(
             model.backbone.preprocess,
             dtype=config.train.cache_dtype,
             view=view,
+            runtime=config.train.extract_with,
             workers=config.data.workers,
             device=accelerator.device,
             stop=stop,

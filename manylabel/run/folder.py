@@ -54,7 +54,7 @@ def reopen_folder(
 
 def clear_folder(folder: Path) -> None:
     """Remove what an earlier run left; called only when its successor is sure to begin."""
-    for name in ("checkpoints", "bundle"):
+    for name in ("checkpoints", "bundle", "head_first"):
         shutil.rmtree(folder / name, ignore_errors=True)
     kept_files = (
         "config.yaml",

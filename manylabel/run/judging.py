@@ -21,12 +21,15 @@ from manylabel.data.table import Table
 from manylabel.error import DataError
 from manylabel.evaluation import describe, details, judge
 from manylabel.expert_use import use_details, use_figures, use_of_labels
+from manylabel.explain.shown_images import with_overlays
+from manylabel.hard_section import hard_details
+from manylabel.mixing import shares_of_labels
 from manylabel.model import Model
 from manylabel.run.data_paths import absolute
 from manylabel.run.folder import fingerprint, read_split
 from manylabel.training.feed import PixelFeed
 from manylabel.training.history import read_history
-from manylabel.training.scoring import make_accelerator, score
+from manylabel.training.scoring import Scored, make_accelerator, score
 
 
 def chosen_here(bundle: Bundle) -> str:
@@ -82,12 +85,12 @@ def evaluate(
     with console.counting("judging", len(table)) as advance:
         model = bundle.model.to(accelerator.device)
         model.head.watch()
-        rows, scores, unreadable = score(model, feed.batches(), accelerator, bundle.task, advance)
+        scored = score(model, feed.batches(), accelerator, bundle.task, advance)
     watched = model.head.watched()
-    bad.add(unreadable)
-    judged = table.subset(rows)
+    bad.add(scored.bad)
+    judged = table.subset(scored.rows)
     here = bool(bundle.fitted_on) and fingerprint(judged.keys) == bundle.fitted_on
-    figures = judge_table(bundle, judged, scores, fitted_here=here, watched=watched)
+    figures = judge_table(bundle, judged, scored, fitted_here=here, watched=watched)
     figures["notes"] += table.notes[len(read_notes) :]
     if same and chosen == "train":
         figures["notes"].append("the model was trained on these images: the figures say nothing about others")
@@ -97,15 +100,15 @@ def evaluate(
     facts = {"name": table.name, "split": chosen or "all", "images": len(judged), "bad_images": len(bad)}
     results = describe(title, facts, model_facts(bundle.model, bundle.config), figures)
     history = read_history(Path(run) / "metrics.jsonl")
-    return results, details_of(judged, scores, history, watched)
+    return results, details_of(bundle, judged, scored.scores, history, watched)
 
 
 def judge_table(
-    bundle: Bundle, judged: Table, scores: np.ndarray, *, fitted_here: bool, watched: dict[str, Any] | None = None
+    bundle: Bundle, judged: Table, scored: Scored, *, fitted_here: bool, watched: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """`watched`: what the head's gates did while these images were scored."""
     figures = judge(
-        scores,
+        scored.scores,
         judged.matrix,
         judged.labels,
         bundle.thresholds,
@@ -117,6 +120,8 @@ def judge_table(
     )
     for label, use in zip(figures["labels"], use_of_labels(watched) or [], strict=False):
         label.update(use)
+    for label, share in zip(figures["labels"], shares_of_labels(scored.shares, judged.matrix) or [], strict=False):
+        label.update(share)
     if watched is not None and watched["capacity"] is not None:
         figures["notes"].append("how many shared experts a label may use was found by its loss on the val images")
     return figures | use_figures(watched)
@@ -145,7 +150,9 @@ def model_facts(model: Model, config: Config) -> dict[str, Any]:
 
 
 def details_of(
-    judged: Table, scores: np.ndarray, history: list[dict[str, Any]], watched: dict[str, Any] | None
+    bundle: Bundle, judged: Table, scores: np.ndarray, history: list[dict[str, Any]], watched: dict[str, Any] | None
 ) -> dict[str, Any]:
+    """What the report shows beside the figures, with maps of where the model looked."""
     found = details(scores, judged.matrix, judged.labels, judged.keys, judged.source, history)
-    return found | use_details(watched, judged.labels)
+    overlaid = with_overlays(bundle, judged.source, found)
+    return overlaid | hard_details(judged, scores) | use_details(watched, judged.labels)

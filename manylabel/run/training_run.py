@@ -20,8 +20,9 @@ from accelerate.utils import set_seed
 from manylabel import console
 from manylabel.allocator import keep_memory
 from manylabel.atomic import write_json, write_text
+from manylabel.backbone import native_bfloat16
 from manylabel.bundle import Bundle, save_bundle
-from manylabel.config import Config, dump, load_recipe, make_config
+from manylabel.config import Config, dump, make_config
 from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
 from manylabel.data.bad_images import BadImages
 from manylabel.data.table import Table
@@ -43,16 +44,18 @@ from manylabel.run.folder import (
     write_outputs,
     write_split,
 )
+from manylabel.run.head_first import train_head_first
 from manylabel.run.judging import chosen_here, details_of, judge_table, model_facts
 from manylabel.run.label_knowledge import label_knowledge
+from manylabel.run.recipe_choice import choose_recipe
 from manylabel.run.training_table import training_table
 from manylabel.score_file import write_scores
+from manylabel.stop import StopRequest
 from manylabel.task import Task
 from manylabel.text import EMBEDDERS
 from manylabel.training.loop import Progress, Trainer
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
-from manylabel.training.scoring import make_accelerator
-from manylabel.training.stop import StopRequest
+from manylabel.training.scoring import Scored, make_accelerator
 from manylabel.version import VERSION
 
 TRACKERS = ("tensorboard", "mlflow", "wandb")
@@ -79,6 +82,7 @@ def train(
     *,
     out: str | Path,
     recipe: str | None = None,
+    transfer: str | None = None,
     settings: Iterable[str] = (),
     resume: bool = False,
     overwrite: bool = False,
@@ -86,6 +90,9 @@ def train(
 ) -> RunResult:
     """Train on `data` (a path, or the whole section as a dict) and leave bundle, results and report in `out`.
 
+    `transfer`: lp (a linear head on a frozen backbone), rm (representation mixup on one), partial (the last layers, from
+    cached features), ft (everything). Without it, without a recipe, and without the name of a head or neck or a word
+    about what is frozen, recipe `laptop` is used; settings go on top of it.
     Other keywords are sections of the config: head="linear", loss={"name": "asl", "clip": 0}, train={"epochs": 3}.
     """
     keep_memory()
@@ -94,30 +101,15 @@ def train(
     if data is not None:
         given["data"] = dict(data) if isinstance(data, Mapping) else {"path": str(data)}
     settings = list(settings)
+    if resume and transfer is not None:
+        raise ConfigError("a run is resumed as it was begun; leave --transfer out")
     if resume:
         config = reopen_folder(folder, recipe, settings, given, resolve)
     else:
-        config = resolve(make_config(recipe or suited_recipe(settings, given), settings, **given))
+        config = resolve(make_config(choose_recipe(recipe, transfer, settings, given), settings, **given))
         check_folder(folder, config, overwrite)
     with StopRequest() as stop:
         return _Run(folder, config, stop).go(resume)
-
-
-def suited_recipe(settings: list[str], given: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The recipe that suits a head when somebody names the head and no recipe; for frozen backbones with a cache.
-
-    Its loss is for many labels, so one label per image goes without it.
-    """
-    asked = make_config(None, settings, **given)
-    named = "head" in given or any(setting.startswith("head") for setting in settings)
-    if not named or asked.head.name not in HEADS or asked.backbone.freeze != "frozen" or asked.train.cache == "off":
-        return None
-    recipe: str | None = HEADS.get(asked.head.name).recipe
-    if recipe is None:
-        return None
-    console.say(f"settings that suit {asked.head.name}: recipe {recipe} (choose another with --recipe)")
-    values = load_recipe(recipe)
-    return {k: v for k, v in values.items() if k != "loss"} if asked.task == "single_label" else values
 
 
 def resolve(config: Config) -> Config:
@@ -173,12 +165,31 @@ class _Run:
         if resume:
             bad.recall()
         model.to(self.accelerator.device)
+        counts = _counts(table.matrix[train_rows])
+
+        def make_loss() -> Any:
+            return LOSSES.build(config.loss, **counts)
+
+        if config.train.head_first and model.backbone.frozen:
+            console.say("the backbone is frozen, so there is nothing that the head could go before (train.head_first)")
+        elif config.train.head_first and not (resume and any((self.folder / "checkpoints").glob("*"))):
+            train_head_first(
+                config,
+                model,
+                self.knowledge,
+                make_loss,
+                table,
+                self.folder,
+                self.accelerator,
+                bad,
+                self.stop,
+                self.task,
+            )
         train_feed, val_feed = make_feeds(config, model, table, self.accelerator, bad, self.stop)
-        loss = LOSSES.build(config.loss, **_counts(table.matrix[train_rows]))
         trainer = Trainer(
             config,
             model,
-            loss,
+            make_loss(),
             table,
             train_feed,
             val_feed,
@@ -198,8 +209,8 @@ class _Run:
         console.say(f"the weights of epoch {chosen} are kept")
         if chosen == config.train.epochs and config.train.epochs < 50:
             console.say(f"it was still improving: more epochs may help, e.g. --epochs {2 * config.train.epochs}")
-        rows, scores = trainer.validate()
-        result = self._finish(model, table.subset(rows), scores, trainer, len(bad))
+        scored = trainer.validate()
+        result = self._finish(model, table.subset(scored.rows), scored, trainer, len(bad))
         self.accelerator.end_training()
         return result
 
@@ -213,7 +224,7 @@ class _Run:
             except ImportError as error:
                 raise ConfigError(f'{name} is not installed: pip install "manylabel[{name}]"') from error
         accelerator = make_accelerator(
-            mixed_precision=self.config.train.amp, log_with=trackers or None, project_dir=str(self.folder)
+            mixed_precision=precision(self.config), log_with=trackers or None, project_dir=str(self.folder)
         )
         if trackers:
             accelerator.init_trackers("manylabel")
@@ -242,8 +253,8 @@ class _Run:
         text = f"epoch {min(p.epoch + 1, p.epochs)}/{p.epochs}  loss {p.loss:.4f}  {score}rate {p.rate:.1e}"
         self._bar(p.epoch * p.batches + p.batch, text)
 
-    def _finish(self, model: Model, judged: Table, scores: np.ndarray, trainer: Trainer, bad: int) -> RunResult:
-        config = self.config
+    def _finish(self, model: Model, judged: Table, scored: Scored, trainer: Trainer, bad: int) -> RunResult:
+        config, scores = self.config, scored.scores
         bundle = Bundle(
             model,
             without_paths(config),
@@ -254,7 +265,7 @@ class _Run:
             hierarchy=judged.hierarchy,
             text_source=EMBEDDERS.build(config.text).source if model.head.vectors is not None else "",
         )
-        figures = judge_table(bundle, judged, scores, fitted_here=True, watched=trainer.watched)
+        figures = judge_table(bundle, judged, scored, fitted_here=True, watched=trainer.watched)
         if config.train.keep == "best":
             figures["notes"].append(chosen_here(bundle))
         title = f"{config.head.name} on {config.backbone.name}"
@@ -263,7 +274,9 @@ class _Run:
         if self.accelerator.is_main_process:
             save_bundle(self.folder / "bundle", bundle, results)
             write_scores(self.folder, judged.keys, scores, judged.matrix)
-            write_outputs(self.folder, results, details_of(judged, scores, trainer.history.rows, trainer.watched))
+            write_outputs(
+                self.folder, results, details_of(bundle, judged, scores, trainer.history.rows, trainer.watched)
+            )
         return RunResult(self.folder, results)
 
     def _thresholds(self, scores: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -273,6 +286,14 @@ class _Run:
         if self.knowledge.unseen is not None:
             matrix = np.where(self.knowledge.unseen, np.int8(UNKNOWN), matrix)
         return fit_thresholds(scores, matrix)
+
+
+def precision(config: Config) -> str:
+    """What train.amp=auto means here: bfloat16 where the device computes with it by itself and there is much to do."""
+    if config.train.amp != "auto":
+        return config.train.amp
+    able = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else native_bfloat16()
+    return "bf16" if able and config.backbone.freeze != "frozen" else "no"
 
 
 def _counts(matrix: np.ndarray) -> dict[str, torch.Tensor]:

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
+from manylabel.cache import FeatureCache
 from manylabel.config import AugmentConfig
 from manylabel.data.dataset import Batch, ImageDataset, pixel_loader
 from manylabel.data.sampler import EpochBatches
@@ -16,7 +17,6 @@ from manylabel.data.table import Table
 from manylabel.data.transform import evaluation_transform, needed_side, training_transform
 from manylabel.features import Features
 from manylabel.preprocess import Preprocess
-from manylabel.training.feature_cache import FeatureCache
 
 
 class Feed(Protocol):
@@ -91,7 +91,7 @@ class FeatureFeed:
             for name, part in self.ways[number].read(rows[mine]).items():
                 if name not in stages:
                     stages[name] = torch.empty(len(rows), *part.shape[1:])
-                stages[name][torch.from_numpy(mine)] = torch.from_numpy(part).float()
+                stages[name][torch.from_numpy(mine)] = part
         return Features(stages)
 
 
@@ -102,7 +102,7 @@ class Placed:
     cache: FeatureCache
     rows: np.ndarray
 
-    def read(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+    def read(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
         return self.cache.read(np.searchsorted(self.rows, rows))
 
     def usable(self, rows: np.ndarray) -> np.ndarray:

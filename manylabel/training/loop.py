@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 from torch import Tensor
 
-from manylabel.config import Config
+from manylabel.config import AugmentConfig, Config
 from manylabel.data.bad_images import BadImages
 from manylabel.data.dataset import Batch
 from manylabel.data.mix import mix_batch
@@ -29,7 +29,9 @@ from manylabel.error import CheckpointError, DataError, TrainingError
 from manylabel.labels import PRESENT, UNKNOWN
 from manylabel.loss import Loss, SoftmaxLoss
 from manylabel.metric import mean_average_precision
+from manylabel.mixing import mean_share, warnings
 from manylabel.model import Model
+from manylabel.stop import Stopped, StopRequest, unless_stopped
 from manylabel.task import MULTI_LABEL, Task
 from manylabel.training.checkpoint import (
     Checkpoint,
@@ -49,8 +51,9 @@ from manylabel.training.gate_watch import collapse, gate_figures, over_processes
 from manylabel.training.history import History
 from manylabel.training.label_loss import label_losses
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
-from manylabel.training.scoring import score
-from manylabel.training.stop import Stopped, StopRequest, unless_stopped
+from manylabel.training.scoring import Scored, score
+
+MOST_UNKNOWN = 0.05  # share of unknown training labels up to which images are mixed
 
 
 @dataclass
@@ -97,6 +100,7 @@ class Trainer:
         stop: StopRequest,
         task: Task = MULTI_LABEL,
         unseen: np.ndarray | None = None,
+        home: Path | None = None,
         report: Callable[[Progress], None] = lambda _: None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -105,6 +109,7 @@ class Trainer:
         self.train_feed = train_feed
         self.val_feed = val_feed
         self.folder = folder
+        self.home = home or folder  # where the run that this is a part of can be resumed
         self.accelerator = accelerator
         self.bad_images = bad_images
         self.stop = stop
@@ -113,6 +118,8 @@ class Trainer:
         self.report = report
         self.say = say
         self.plain_model = model.to(accelerator.device)
+        if accelerator.device.type == "cpu" and not model.backbone.frozen:
+            model.backbone.quicken()
         self.loss = loss.to(accelerator.device)
         self.optimiser = OPTIMISERS.build(config.optimiser).build(model)
         self.steps_per_epoch = -(-len(train_feed) // config.train.accumulate)
@@ -120,6 +127,7 @@ class Trainer:
         self.schedule = SCHEDULES.build(config.schedule).build(self.optimiser, steps)
         self.ema = Ema(model, config.train.ema) if config.train.ema else None
         self.model, self.prepared_optimiser = accelerator.prepare(model, self.optimiser)
+        self.augment = self._mixing_allowed(config)
         self.checkpoints = CheckpointFolder(folder / "checkpoints")
         self.history = History(folder / "metrics.jsonl")
         self.position = Position()
@@ -200,13 +208,21 @@ class Trainer:
         labels = torch.from_numpy(self.table.matrix[batch.rows.numpy()])
         targets, known = (labels == PRESENT).float(), labels != UNKNOWN
         inputs: Any = batch.inputs
-        mixes = self.config.augment.mixup or self.config.augment.cutmix
+        mixes = self.augment.mixup or self.augment.cutmix
         if mixes and self.config.loss.options.get("unknown") == "negative":
             known = torch.ones_like(known)  # what counts as absent must not make a mixture unknown
-        if isinstance(inputs, Tensor):
-            inputs, targets, known = mix_batch(inputs, targets, known, self.config.augment, np.random.default_rng(seed))
+        inputs, targets, known = mix_batch(inputs, targets, known, self.augment, np.random.default_rng(seed))
         device = self.accelerator.device
         return inputs.to(device), targets.to(device), known.to(device)
+
+    def _mixing_allowed(self, config: Config) -> AugmentConfig:
+        """Mixing two images leaves known only what both know: with many unknown labels almost nothing."""
+        a = config.augment
+        unknown = float((self.table.matrix[self.table.rows("train")] == UNKNOWN).mean())
+        if not (a.mixup or a.cutmix) or unknown <= MOST_UNKNOWN or config.loss.options.get("unknown") == "negative":
+            return a
+        self.say(f"{unknown:.0%} of the training labels are unknown, so images are not mixed (augment.mixup, cutmix)")
+        return replace(a, mixup=0.0, cutmix=0.0)
 
     def _not_finite(self, batch: Batch, value: float) -> TrainingError:
         names = ", ".join(str(self.table.keys[row]) for row in batch.rows[:3].tolist())
@@ -228,23 +244,23 @@ class Trainer:
 
     # --- judging, saving, taking up again ------------------------------------------------------------------------------
 
-    def validate(self) -> tuple[np.ndarray, np.ndarray]:
-        """rows [n] and scores [n, N] of the validation images, with the averaged weights where there are any."""
+    def validate(self) -> Scored:
+        """What the model says of the validation images, with the averaged weights where there are any."""
         with self.ema.applied() if self.ema else nullcontext():
             batches = unless_stopped(self.val_feed.batches(), self.stop)
             self.plain_model.head.watch()
-            rows, scores, bad = score(self.plain_model, self._until_stopped(batches), self.accelerator, self.task)
+            scored = score(self.plain_model, self._until_stopped(batches), self.accelerator, self.task)
         self.watched = over_processes(self.plain_model.head.watched(), self.accelerator)
         self._save_or_stop()
-        self.bad_images.add(bad)
-        if not len(rows):
+        self.bad_images.add(scored.bad)
+        if not len(scored.rows):
             raise DataError("no validation image can be read, so the model cannot be judged")
-        if not np.isfinite(scores).all():
+        if not np.isfinite(scored.scores).all():
             raise TrainingError(
                 f"after epoch {self.position.epoch + 1} the model gives scores that are not numbers; lower the rate "
                 "(--set optimiser.lr=…) or clip gradients (--set train.clip=1). The last checkpoint is untouched"
             )
-        return rows, scores
+        return scored
 
     def _until_stopped(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         for batch in batches:
@@ -256,7 +272,8 @@ class Trainer:
         p = self.position
         if self.accelerator.num_processes > 1:
             self.bad_images.add(gather_object(list(self.bad_images.reasons.items())))
-        rows, scores = self.validate()
+        scored = self.validate()
+        rows, scores = scored.rows, scored.scores
         figures = self._figures(rows, scores)
         self.value = figures[self.task.goal]
         row = {
@@ -268,6 +285,7 @@ class Trainer:
             "seconds": round(self._epoch_seconds, 3),
             "images": p.images,
             **gate_figures(self.watched),
+            **mean_share(scored.shares),
         }
         if self.value is None or self.value > p.best:
             p.best, p.best_epoch = self.value if self.value is not None else p.best, p.epoch + 1
@@ -284,7 +302,7 @@ class Trainer:
         judged = "–" if self.value is None else f"{self.value:.2f}"
         epochs = f"{row['epoch']}/{self.config.train.epochs}"
         self.say(f"epoch {epochs}  loss {row['loss']:.4f}  {self.task.goal} {judged}  {row['seconds']:.1f} s")
-        for sentence in collapse(self.watched):
+        for sentence in (*collapse(self.watched), *warnings(scored.shares)):
             self.say(sentence)
         self.accelerator.log({k: v for k, v in row.items() if v is not None and k != "step"}, step=p.step)
         self._tell()
@@ -312,7 +330,7 @@ class Trainer:
             self.accelerator.wait_for_everyone()
             raise Stopped(
                 f"stopped in epoch {p.epoch + 1}, batch {p.batch} of {len(self.train_feed)}; everything is saved. "
-                f"Go on with: manylabel train --resume --out {self.folder}",
+                f"Go on with: manylabel train --resume --out {self.home}",
                 asked,
             )
 

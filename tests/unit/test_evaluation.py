@@ -102,3 +102,13 @@ def test_details_show_the_worst_mistakes_once_per_image() -> None:
     assert shown["curves"][3] is None
     assert shown["cooccurrence"]["counts"][0][0] in matrix.sum(axis=0)
     json.dumps(shown, allow_nan=False)
+
+
+def test_details_show_clear_hits_of_different_labels_and_images() -> None:
+    scores, matrix = _case()
+    matrix[20], scores[20] = [1, 1, 0, 0], [0.999, 0.998, 0, 0]  # the best image of two labels: shown for one
+    matrix[21], scores[21] = [0, 0, 1, 0], [0, 0, 0.997, 0]
+    hits = details(scores, matrix, LABELS, [str(i) for i in range(200)], Grey(), [])["hits"]
+    assert [(hit["file"], hit["label"]) for hit in hits] == [("20", "a"), ("21", "c")]
+    assert {hit["kind"] for hit in hits} == {"hit"}
+    assert details(scores / 3, matrix, LABELS, [str(i) for i in range(200)], Grey(), [])["hits"] == []

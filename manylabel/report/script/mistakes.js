@@ -1,6 +1,6 @@
 // The pictures stand in the page already; this only shows one kind of mistake or all.
 function mistakeKinds() {
-  const buttons = [...place("mistake-kinds").children], pictures = [...document.querySelectorAll(".mistakes > li")];
+  const buttons = [...place("mistake-kinds").children], pictures = [...document.querySelectorAll("#mistakes .mistakes > li")];
   for (const button of buttons) {
     const of = pictures.filter(picture => !button.dataset.kind || picture.dataset.kind === button.dataset.kind);
     button.append(` ${of.length}`);

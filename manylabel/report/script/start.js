@@ -7,4 +7,6 @@ if (place("history-chart")) historyChart();
 if (place("experts-chart")) expertsChart();
 if (place("cooccurrence-chart")) cooccurrenceChart();
 if (place("mistake-kinds")) mistakeKinds();
+if (place("hard-labels-chart")) hardLabelsChart();
+if (place("hard-sizes-chart")) hardSizesChart();
 document.documentElement.dataset.drawn = "yes";

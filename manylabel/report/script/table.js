@@ -10,6 +10,7 @@ const COLUMNS = [
   { key: "precision", title: "Prec.", help: "share of the predictions that are right, at the threshold, %" },
   { key: "recall", title: "Recall", help: "share of the images with the label that are found, at the threshold, %" },
   { key: "f1", title: "F1", help: "harmonic mean of precision and recall, at the threshold, %" },
+  { key: "alpha", title: "Alpha", help: "mean share that images with the label take from earlier stages" },
 ];
 
 // A column without any value, or one that says the same for every label, tells nothing.
@@ -24,6 +25,7 @@ function cell(column, i) {
   if (value === null) return el("td", {}, el("abbr", { class: "none", title: why(column, i) }, "–"));
   if (column === "support" || column === "known") return el("td", {}, count(value));
   if (column === "threshold") return el("td", {}, value.toFixed(2));
+  if (column === "alpha") return el("td", {}, value && value < 0.01 ? value.toExponential(0) : value.toFixed(2));
   if (column !== "ap") return el("td", {}, value.toFixed(1));
   const length = el("b");
   length.style.width = `${value}%`;

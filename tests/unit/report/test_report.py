@@ -170,6 +170,24 @@ def test_mistakes_are_captioned_with_label_and_score(tmp_path: Path) -> None:
     assert [a["src"] for tag, a in Tags(text).found if tag == "img"] == [PIXEL, PIXEL]
 
 
+def test_maps_stand_beside_the_photos(tmp_path: Path) -> None:
+    more = details(NAMES)
+    other = PIXEL.replace("data:image/png", "data:image/jpeg") if "png" in PIXEL else PIXEL
+    more["mistakes"][0]["overlay"] = other
+    more["mistakes"][1]["overlay"] = "https://example.org/a.jpg"
+    more["hits"] = [{**more["mistakes"][0], "kind": "hit", "label": "cat", "score": 0.97}]
+    more["explained"] = "The second picture: <b>where</b> it looked."
+    tags = Tags(page(results(NAMES), more, tmp_path))
+    pictures = [a["alt"] for tag, a in tags.found if tag == "img"]
+    looked = "where the model looked for "
+    assert pictures == ["a.jpg", f"{looked}dog", "a.jpg", "a.jpg", f"{looked}cat"]
+    words = " ".join(" ".join(tags.words).split())
+    assert "hit cat 97 %" in words
+    assert words.count("The second picture: <b>where</b> it looked.") == 2
+    with pytest.raises(DataError, match="must be 'hit'"):
+        page(results(NAMES), {"hits": [{"kind": "missed"}]}, tmp_path)
+
+
 def test_page_refers_to_nothing_outside_itself(tmp_path: Path) -> None:
     text = page(results(NAMES), details(NAMES), tmp_path)
     assert "://" not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,25 +11,34 @@ import pytest
 import torch
 
 from manylabel import run
-from manylabel.config import load_recipe, make_config
+from manylabel.cache import FeatureCache
+from manylabel.cache.stage_file import StageFile
 from manylabel.data.sampler import EpochBatches
 from manylabel.error import ConfigError
 from manylabel.model import Model
-from manylabel.training.feature_cache import FeatureCache
 from manylabel.training.feed import FeatureFeed, Placed
 
 VIEWS = ["augment.flip=true", "augment.random_crop=0.5", "train.views=2", "train.epochs=2", "data.workers=0"]
 
 
-def _cache(values: np.ndarray, bad: dict[int, str] | None = None) -> FeatureCache:
-    return FeatureCache(Path(), {"final": values.reshape(-1, 1, 1, 1).astype(np.float16)}, bad or {})
+@pytest.fixture
+def cache(tmp_path: Path) -> Callable[..., FeatureCache]:
+    def make(values: np.ndarray, bad: dict[int, str] | None = None) -> FeatureCache:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        file = StageFile.create(folder, "final", len(values), (1, 1, 1), "float16")
+        file.write(np.arange(len(values)), torch.from_numpy(values).float().reshape(-1, 1, 1, 1))
+        file.bad.update(bad or {})
+        return FeatureCache({"final": file})
+
+    return make
 
 
-def test_each_epoch_shows_another_view_until_all_were_seen() -> None:
+def test_each_epoch_shows_another_view_until_all_were_seen(cache: Callable[..., FeatureCache]) -> None:
     """Rows 2..7 of a table of ten are for training; a value tells its view (hundreds) and row."""
     rows = np.arange(2, 8)
-    views = [Placed(_cache(100 * v + rows), rows) for v in (1, 2)]
-    feed = FeatureFeed(_cache(np.arange(10)), EpochBatches(rows, 4, shuffle=True, seed=3), views)
+    views = [Placed(cache(100 * v + rows), rows) for v in (1, 2)]
+    feed = FeatureFeed(cache(np.arange(10)), EpochBatches(rows, 4, shuffle=True, seed=3), views)
     seen: dict[int, set[int]] = {int(row): set() for row in rows}
     for epoch in range(3):
         for batch in feed.batches(epoch):
@@ -40,10 +50,10 @@ def test_each_epoch_shows_another_view_until_all_were_seen() -> None:
     assert all(torch.equal(a, b.inputs.stages["final"]) for a, b in zip(again, feed.batches(1), strict=True))
 
 
-def test_an_image_that_is_unreadable_in_any_view_is_left_out() -> None:
+def test_an_image_that_is_unreadable_in_any_view_is_left_out(cache: Callable[..., FeatureCache]) -> None:
     rows = np.arange(2, 8)
-    views = [Placed(_cache(rows, {1: "broken"}), rows)]
-    feed = FeatureFeed(_cache(np.arange(10), {7: "broken"}), EpochBatches(rows, 4, shuffle=True), views)
+    views = [Placed(cache(rows, {1: "broken"}), rows)]
+    feed = FeatureFeed(cache(np.arange(10), {7: "broken"}), EpochBatches(rows, 4, shuffle=True), views)
     assert sorted(feed.order.rows.tolist()) == [2, 4, 5, 6]
 
 
@@ -68,9 +78,8 @@ def test_views_are_computed_once(
     ("settings", "message"),
     [
         (["train.views=2"], "needs an augmentation"),
-        ([*VIEWS, "augment.mixup=0.3"], "without augment.mixup"),
-        ([*VIEWS, "backbone.freeze=full"], "frozen backbone"),
-        ([*VIEWS, "train.cache=off"], "frozen backbone and its cache"),
+        ([*VIEWS, "augment.cutmix=0.3"], "cutmix pastes pixels"),
+        ([*VIEWS, "backbone.freeze=full"], "with --full every epoch draws anew"),
         (["train.views=-1"], "train.views must be"),
     ],
 )
@@ -79,17 +88,3 @@ def test_settings_that_contradict_views_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         run.train(str(photos), out=tmp_path / "run", settings=[*tiny_settings, *settings])
-
-
-def test_a_head_by_name_brings_the_settings_that_suit_it(photos: Path, tmp_path: Path) -> None:
-    from manylabel.run.training_run import suited_recipe
-
-    assert suited_recipe([], {"head": {"name": "ml_decoder"}}) == load_recipe("ml-decoder-laptop")
-    assert suited_recipe(["head.name=query2label"], {}) == load_recipe("query2label-laptop")
-    one = suited_recipe([], {"head": "ml_decoder", "task": "single_label"})  # its loss is for many labels
-    assert one is not None
-    assert make_config(one, [], head="ml_decoder", task="single_label").loss.name == "cross_entropy"
-    assert suited_recipe([], {"head": "linear"}) is None
-    assert suited_recipe([], {}) is None
-    assert suited_recipe(["backbone.freeze=full"], {"head": "ml_decoder"}) is None
-    assert suited_recipe(["train.cache=off"], {"head": "ml_decoder"}) is None

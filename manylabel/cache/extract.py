@@ -1,0 +1,252 @@
+"""Features of a backbone's frozen part, computed once.
+
+    <cache folder>/features/<key>/facts.json        what it is: backbone, weights, images, how they were prepared
+                                  <stage>.bin       the numbers [images, C, H, W], one file per stage
+                                  <stage>.json      how far they are, what could not be read, checksum
+                                  lock              held while somebody writes; its time is that of the last use
+
+A killed extraction goes on where it was, and a stage that is wanted later joins those that are there.
+`MANYLABEL_CACHE` moves the folder. An augmented view of the images is a cache of its own: features of random crops,
+say, drawn once and for all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manylabel.atomic import sweep, write_json
+from manylabel.cache.key import FORMAT, View, cache_key, file_names, weights_fingerprint
+from manylabel.cache.runtime import Runtime, choose_runtime
+from manylabel.cache.stage_file import StageFile
+from manylabel.cache_folder import cache_folder
+from manylabel.data.dataset import ImageDataset, pixel_loader
+from manylabel.data.sampler import EpochBatches
+from manylabel.data.table import Table
+from manylabel.data.transform import evaluation_transform, needed_side, training_transform
+from manylabel.error import CheckpointError
+from manylabel.features import Features
+from manylabel.model import Model
+from manylabel.preprocess import Preprocess
+from manylabel.stop import Stopped, StopRequest, unless_stopped
+
+BATCH = 16  # fastest on a CPU; the same batches on every run give the same bits
+SAVE_EVERY = 32  # batches between two notes of progress
+HEADROOM = 1.05
+
+
+@dataclass(frozen=True)
+class FeatureCache:
+    """Features of every image of a table."""
+
+    files: dict[str, StageFile]  # by the name that the stage has in Features
+
+    def read(self, rows: np.ndarray) -> dict[str, Tensor]:
+        """Stage → [len(rows), C, H, W]"""
+        return {name: file.read(rows) for name, file in self.files.items()}
+
+    def features(self, rows: np.ndarray) -> Features:
+        return Features(self.read(rows))
+
+    @property
+    def folder(self) -> Path:
+        return next(iter(self.files.values())).folder
+
+    @property
+    def count(self) -> int:
+        """Images of the table, readable or not."""
+        return next(iter(self.files.values())).images
+
+    @property
+    def bad(self) -> dict[int, str]:
+        """Images that could not be read, and why."""
+        return {row: reason for file in self.files.values() for row, reason in file.bad.items()}
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """What is about to be written, told before it is."""
+
+    folder: Path
+    images: int
+    done: int
+    bytes: int
+    runtime: str = ""  # what computes the rest
+
+
+def cached_features(
+    model: Model,
+    table: Table,
+    preprocess: Preprocess,
+    *,
+    dtype: str = "float32",
+    view: View | None = None,
+    runtime: str = "auto",
+    workers: int = 2,
+    device: torch.device | str = "cpu",
+    stop: StopRequest | None = None,
+    announce: Callable[[Announcement], None] = lambda _: None,
+    advance: Callable[[int], None] = lambda _: None,
+) -> FeatureCache:
+    """The features of the table's images: from disk when they are there, computed (or completed) otherwise."""
+    weights = weights_fingerprint(model)
+    folder = cache_folder() / "features" / cache_key(weights, table, preprocess, dtype, view)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with alone(folder):
+            sweep(folder)
+            _describe(folder, model, weights, table, preprocess, dtype, view)
+            files = _open(folder, model, preprocess, len(table), dtype, device)
+            missing = {name: file for name, file in files.items() if not file.complete}
+            done = min((file.done for file in missing.values()), default=len(table))
+            size = sum(file.bytes for file in files.values())
+            if missing:
+                engine = choose_runtime(runtime, model, preprocess, device, len(table))
+                announce(Announcement(folder, len(table), done, size, engine.name))
+                _extract(engine, table, preprocess, view, missing, done, workers, stop, advance)
+            else:
+                announce(Announcement(folder, len(table), done, size))
+            for file in files.values():
+                file.open()  # now, while nobody else may remove it
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot write features to {folder} ({error.strerror or error}); free some space (manylabel cache prune), "
+            "choose another place with the variable MANYLABEL_CACHE, or do without: --set train.cache=off"
+        ) from error
+    return FeatureCache(files)
+
+
+def _describe(
+    folder: Path, model: Model, weights: str, table: Table, preprocess: Preprocess, dtype: str, view: View | None
+) -> None:
+    """facts.json, or the assurance that the one that is there is about the same thing."""
+    path = folder / "facts.json"
+    facts: dict[str, Any] = {
+        "format": FORMAT,
+        "backbone": model.backbone.name,
+        "weights": weights,
+        "preprocess": asdict(preprocess),
+        "table": table.name,
+        "images": len(table),
+        "dtype": dtype,
+        "view": None if view is None else asdict(view),
+    }
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = None
+    if isinstance(known, dict) and known.get("weights", weights) != weights:
+        raise CheckpointError(
+            f"{folder} holds features of other weights than its name says, so somebody has moved it there; "
+            f"remove it: manylabel cache prune {folder.name}"
+        )
+    if known != json.loads(json.dumps(facts)):
+        write_json(path, facts)
+
+
+def _open(
+    folder: Path, model: Model, preprocess: Preprocess, images: int, dtype: str, device: torch.device | str
+) -> dict[str, StageFile]:
+    """A file for each stage that the model wants to be kept: the one that is there, or a new one."""
+    names = file_names(model)
+    found = {name: StageFile.find(folder, file) for name, file in names.items()}
+    files = {name: file for name, file in found.items() if file and (file.images, file.dtype) == (images, dtype)}
+    if len(files) == len(names):
+        return files
+    with torch.inference_mode():
+        blank = torch.zeros(1, 3, preprocess.size, preprocess.size, device=device)
+        shapes = {name: tuple(stage.shape[1:]) for name, stage in model.eval().features(blank).stages.items()}
+    new = [StageFile(folder, names[name], images, shapes[name], dtype) for name in names if name not in files]
+    _check_space(folder, sum(file.bytes for file in new), dtype)
+    files |= {
+        name: StageFile.create(folder, names[name], images, shapes[name], dtype) for name in names if name not in files
+    }
+    return {name: files[name] for name in names}
+
+
+def _check_space(folder: Path, needed: int, dtype: str) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed * HEADROOM > free:
+        half = ", halve them with --set train.cache_dtype=float16" if dtype == "float32" else ""
+        raise CheckpointError(
+            f"features need {needed / 1e9:.2f} GB in {folder}, where {free / 1e9:.2f} GB are free; make room with "
+            f"manylabel cache prune, choose another place with the variable MANYLABEL_CACHE{half}, or do without: "
+            "--set train.cache=off"
+        )
+
+
+@torch.inference_mode()
+def _extract(
+    engine: Runtime,
+    table: Table,
+    preprocess: Preprocess,
+    view: View | None,
+    files: dict[str, StageFile],
+    done: int,
+    workers: int,
+    stop: StopRequest | None,
+    advance: Callable[[int], None],
+) -> None:
+    """The features of `files` from image number `done` on."""
+    batches = EpochBatches(np.arange(len(table)), BATCH, shuffle=False)
+    if view is None:
+        dataset = ImageDataset(table, evaluation_transform(preprocess), needed_side(preprocess))
+    else:
+        transform, side = training_transform(preprocess, view.augment), needed_side(preprocess, view.augment)
+        dataset = ImageDataset(table, transform, side, view.seed, random=True)
+        batches.epoch = view.number  # so that each view draws other numbers
+    batches.start = done // BATCH
+    done = batches.start * BATCH
+    row_of = {str(key): row for row, key in enumerate(table.keys)}
+    advance(done)
+    for number, batch in enumerate(unless_stopped(pixel_loader(dataset, batches, workers), stop), start=1):
+        features = engine(batch.pixels) if len(batch) else {}
+        done += len(batch) + len(batch.bad)
+        for name, file in files.items():
+            if len(batch):
+                file.write(batch.rows.numpy(), features[name])
+            file.bad.update({row_of[key]: reason for key, reason in batch.bad})
+            file.done = max(file.done, done)
+            file.runtime = engine.name
+        advance(len(batch) + len(batch.bad))
+        if number % SAVE_EVERY == 0 and done < len(table):
+            _note(files)
+        if stop is not None and stop.signal is not None:
+            break
+    _note(files)
+    if done < len(table) and stop is not None and stop.signal is not None:
+        raise Stopped(f"stopped after the features of {done} of {len(table)} images; they are kept", stop.signal)
+
+
+def _note(files: dict[str, StageFile]) -> None:
+    for file in files.values():
+        file.note()
+
+
+@contextmanager
+def alone(folder: Path, wait: bool = True) -> Iterator[bool]:
+    """Wait while another process works on the same features; without waiting, say whether nobody does."""
+    try:
+        import fcntl
+    except ImportError:  # no such lock on this system: two runs at once would only do the same work twice
+        yield True
+        return
+    with open(folder / "lock", "a") as lock:
+        if wait:
+            os.utime(folder / "lock")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+            return
+        yield True

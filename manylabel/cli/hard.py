@@ -1,0 +1,91 @@
+"""manylabel hard: which labels a run misses beside others that it finds, and what they have in common."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from manylabel.cli.common import PAGE
+from manylabel.error import ManylabelError
+from manylabel.output import check_output
+
+FEWEST = 100  # draws: the ends of a 95 % interval need some beyond them
+
+
+def hard(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="folder of a finished run")],
+    second: Annotated[
+        Path | None, typer.Argument(metavar="RUN2", help="another run on the same images, to compare with the first")
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="list the images of this label, e.g. banana; may be repeated")
+    ] = None,
+    top: Annotated[int, typer.Option(help="rows of each table and images of each list", min=1)] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="everything as JSON on standard output")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="all labels as CSV on standard output")] = False,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="write a page with pictures here")] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for hard.html, its figures, JSON and CSV")] = None,
+    hard_cost: Annotated[
+        float,
+        typer.Option(help="a missed label is hard if this share of the images without it scores as high", min=0, max=1),
+    ] = 0.05,
+    easy_cost: Annotated[
+        float, typer.Option(help="a found label is easy if at most this share does", min=0, max=1)
+    ] = 0.01,
+    resamples: Annotated[int, typer.Option(help="draws of the images for intervals; 0 = no intervals", min=0)] = 1000,
+) -> None:
+    """Hard instances: labels that are missed in images whose other labels are easy.
+
+    Says which labels have most of them, whether that goes with average precision, training images or object size
+    (where the data has boxes), and average precision by object size. With a second run: how many of them it finds, and
+    the differences by size and label with 95 % intervals.
+
+    \b
+    manylabel hard runs/mine
+    manylabel hard runs/mine --label banana --label toaster --html hard.html
+    manylabel hard runs/linear runs/mixup --out runs/linear-and-mixup
+    manylabel hard runs/mine --csv > labels.csv
+    """
+    if as_json and as_csv:
+        raise ManylabelError("--json and --csv exclude each other; choose one")
+    if 0 < resamples < FEWEST:
+        raise ManylabelError(f"--resamples {resamples}: intervals need {FEWEST} draws or more; 0 = no intervals")
+    if easy_cost >= hard_cost:
+        raise ManylabelError(f"--easy-cost {easy_cost:g} must be below --hard-cost {hard_cost:g}")
+    if second is not None and second.resolve() == run.resolve():
+        raise ManylabelError(f"{run} was given twice; name another run, or only one")
+    check_output(html, PAGE)
+
+    from manylabel.compare import read_run
+    from manylabel.hard_runs import study_runs
+    from manylabel.hard_runs.files import hard_files, write_hard_files, write_hard_html
+    from manylabel.hard_runs.label_file import label_csv
+    from manylabel.printing_hard import print_hard
+
+    for path, beginning in hard_files(out) if out else ():
+        check_output(path, beginning)
+    found, data = study_runs(
+        read_run(run),
+        read_run(second) if second else None,
+        labels=label or [],
+        top=top,
+        hard=hard_cost,
+        easy=easy_cost,
+        resamples=resamples,
+    )
+    if out:
+        write_hard_files(found, data, out)
+    if html:
+        write_hard_html(found, data, html)
+    if as_json:
+        typer.echo(json.dumps(found, indent=1, ensure_ascii=False))
+    elif as_csv:
+        typer.echo(label_csv(found), nl=False)
+    else:
+        print_hard(found, top, bool(label))
+    for page in (out / "hard.html" if out else None, html):
+        if page:
+            typer.echo(f"page: {page}", err=as_json or as_csv)

@@ -1,0 +1,7 @@
+"""Explanations: where in an image a model finds a label."""
+
+from manylabel.explain.explainer import Explainer, explain
+from manylabel.explain.explanation import Explanation
+from manylabel.explain.method import METHODS
+
+__all__ = ["METHODS", "Explainer", "Explanation", "explain"]

@@ -1,0 +1,43 @@
+"""What `manylabel hard` leaves in a folder: the page, figures, JSON and CSV."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from manylabel.atomic import write_json, write_text
+from manylabel.data.thumbnail import thumbnail
+from manylabel.hard_runs.figures import draw_figures
+from manylabel.hard_runs.label_file import HEADER, label_csv
+from manylabel.hard_runs.run_data import RunData
+from manylabel.report.hard_page import pictured_files, write_hard_page
+
+
+def hard_files(folder: Path) -> tuple[tuple[Path, str], ...]:
+    """(file, how it begins)"""
+    return (
+        (folder / "hard.html", "<!doctype html"),
+        (folder / "hard.json", '{\n "schema"'),
+        (folder / "labels.csv", HEADER),
+    )
+
+
+def write_hard_files(found: dict[str, Any], data: RunData | None, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "hard.json", found)
+    write_text(folder / "labels.csv", label_csv(found))
+    figures = draw_figures(found, folder / "figures")
+    write_hard_page(found, figures, _thumbnails(found, data), folder / "hard.html")
+
+
+def write_hard_html(found: dict[str, Any], data: RunData | None, page: Path) -> None:
+    """The page alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_hard_page(found, draw_figures(found, Path(folder)), _thumbnails(found, data), page)
+
+
+def _thumbnails(found: dict[str, Any], data: RunData | None) -> dict[str, str | None]:
+    if data is None:
+        return {}
+    return {file: thumbnail(data.judged.source, file) for file in pictured_files(found)}

@@ -1,0 +1,34 @@
+"""The labels of `manylabel hard` as CSV: how many of their instances are hard, and what goes with it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from manylabel.spreadsheet import safe_cell
+
+HEADER = "label,images,hard,share_hard,low,ap"
+
+
+def label_csv(found: dict[str, Any]) -> str:
+    second = {} if found["second"] is None else {row["name"]: row for row in found["second"]["labels"]}
+    alpha = any("alpha" in row for row in found["labels"])
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    more = ["ap_second", "change", "change_low", "change_high"] if second else []
+    writer.writerow(
+        [*HEADER.split(","), "training_images", "median_object_share", *(["alpha"] if alpha else []), *more]
+    )
+    for row in found["labels"]:
+        cells = [
+            safe_cell(row["name"]),
+            *(row[key] for key in ("support", "hard", "share", "low", "ap", "train", "size")),
+        ]
+        if alpha:
+            cells.append(row.get("alpha"))
+        if second:
+            change = second.get(row["name"], {})
+            cells += [change.get(key) for key in ("second", "change", "low", "high")]
+        writer.writerow(["" if cell is None else cell for cell in cells])
+    return buffer.getvalue()

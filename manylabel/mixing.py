@@ -1,0 +1,54 @@
+"""How deep labels look: the share α that earlier stages have in the mix of RM, image by image and label by label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from manylabel.labels import PRESENT
+
+Shares = Mapping[str, np.ndarray]  # stage → [n, 1], or [n, N] where every label has its own
+TOO_HIGH = 0.9
+
+
+def total_share(shares: Shares) -> np.ndarray:
+    """α: all earlier stages together. [n, 1] or [n, N]"""
+    return np.sum(list(shares.values()), axis=0)
+
+
+def mean_share(shares: Shares | None) -> dict[str, float]:
+    """For the history of a run."""
+    return {} if not shares else {"alpha": round(float(total_share(shares).mean()), 6)}
+
+
+def warnings(shares: Shares | None) -> list[str]:
+    """Whether the mix has left the pre-trained feature behind, which costs accuracy without a word."""
+    if not shares or total_share(shares).mean() <= TOO_HIGH:
+        return []
+    return [
+        f"α is {total_share(shares).mean():.2f} on average: earlier stages have all but replaced the backbone's output; "
+        "begin near it (--set neck.start=0.05) or lower the rate"
+    ]
+
+
+def shares_of_labels(shares: Shares | None, matrix: np.ndarray) -> Sequence[dict[str, Any]] | None:
+    """For every label the mean over the images that have it (the paper's Table 3): α, and α of each stage."""
+    if not shares:
+        return None
+    present = matrix == PRESENT  # [n, N]
+    counts = present.sum(axis=0)  # [N]
+    means = {
+        stage: np.where(counts > 0, (present * values).sum(axis=0) / np.maximum(counts, 1), np.nan)
+        for stage, values in shares.items()
+    }  # stage → [N]
+    return [
+        {"alpha": None, "alphas": None}
+        if not counts[n]
+        else {
+            "alpha": round(float(sum(m[n] for m in means.values())), 6),
+            "alphas": {stage: round(float(m[n]), 6) for stage, m in means.items()},
+        }
+        for n in range(matrix.shape[1])
+    ]

@@ -1,0 +1,132 @@
+"""Representation mixup (RM): an earlier stage's summary is mixed into the frozen backbone's output.
+
+z' = α ĥ + (1 − α) z   with ĥ = RS(h) and α = σ(W z + b)                                            (Eq. 5, 6)
+
+As published (the `rm` options `start=0 normalise=false`) α and ĥ begin at random, ĥ is squashed to 0..1 whatever the
+size of z is, and one stage is looked at. Ours begins near the pre-trained feature (`start`), brings ĥ to the scale of z
+(`normalise`), looks at several stages with a learned weight for each, and can let every label choose (`share=label`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from manylabel.config import option
+from manylabel.features import FINAL, Features, find_stage
+from manylabel.neck.base import NECKS, Neck
+from manylabel.neck.summary import Attention, Mean, Pool1d, Summary
+from manylabel.require import require
+
+SUMMARIES: dict[str, type[Summary]] = {"mean": Mean, "attention": Attention, "pool1d": Pool1d}
+
+
+@NECKS.register("rm")
+class RepresentationMixup(Neck):
+    """z' = α Σ_l w_l RS_l(h_l) + (1 − α) z"""
+
+    @dataclass(frozen=True)
+    class Options:
+        stages: tuple[str, ...] = option(("stage1",), "the earlier stages that are mixed in (RM@1 = stage1)")
+        summary: Literal["mean", "attention", "pool1d"] = option(
+            "mean",
+            "RS: mean over places and a layer (Eq. 2), attention over places, or the paper's 1-d pooling (Eq. 3)",
+        )
+        queries: int = option(4, "with summary=attention: how many places each stage is asked for")
+        hidden: int = option(0, "width of the hidden layer of RS; 0 = one linear layer")
+        activation: Literal["sigmoid", "none"] = option("sigmoid", "what follows RS")
+        normalise: bool = option(False, "bring the summaries to the scale of the backbone's output")
+        start: float = option(0.0, "α of every image to begin with; 0 = wherever random weights put it, as published")
+        share: Literal["image", "label"] = option(
+            "image", "one α (and weight per stage) for an image, or for each label"
+        )
+
+        def __post_init__(self) -> None:
+            require(len(self.stages) > 0, "neck.stages", self.stages, "one earlier stage or more, e.g. stage1")
+            require(len(set(self.stages)) == len(self.stages), "neck.stages", self.stages, "different stages")
+            require(FINAL not in self.stages, "neck.stages", self.stages, "stages before the final one")
+            require(self.queries >= 1, "neck.queries", self.queries, "1 or more")
+            require(self.hidden >= 0, "neck.hidden", self.hidden, "0 or more")
+            require(0 <= self.start < 1, "neck.start", self.start, "at least 0 and below 1")
+
+    def __init__(self, options: Options, *, channels: Mapping[str, int], num_labels: int) -> None:
+        super().__init__(options, channels=channels, num_labels=num_labels)
+        self.stages = tuple(find_stage(stage, channels, "neck.stages") for stage in options.stages)
+        require(len(set(self.stages)) == len(self.stages), "neck.stages", options.stages, "different stages")
+        self.same_for_all_labels = options.share == "image"
+        self.mapped = frozenset() if options.summary == "mean" else frozenset(self.stages)
+        width, self.shares_of = channels[FINAL], num_labels if options.share == "label" else 1
+        build = SUMMARIES[options.summary]
+        self.summarise = nn.ModuleDict(
+            {stage: build(channels[stage], width, options.hidden, options.queries) for stage in self.stages}
+        )
+        self.activation = nn.Sigmoid() if options.activation == "sigmoid" else nn.Identity()
+        self.norm = nn.ModuleDict({stage: ToScale(width) for stage in self.stages if options.normalise})
+        self.alpha = nn.Linear(width, self.shares_of)  # W, b of Eq. 6
+        if options.start:
+            nn.init.zeros_(self.alpha.weight)
+            nn.init.constant_(self.alpha.bias, math.log(options.start / (1 - options.start)))
+        several = len(options.stages) > 1
+        self.weight = nn.Parameter(torch.zeros(self.shares_of, len(options.stages)), requires_grad=several)
+
+    def reads(self, head_stages: Iterable[str]) -> set[str]:
+        return super().reads(head_stages) | {FINAL}  # z, and α of it
+
+    def forward(self, features: Features) -> Features:
+        """Eq. 5 with one α per image; on a map, the same ĥ is mixed into every place."""
+        alpha = self._alpha(features)[:, :, None, None]  # [B, 1, 1, 1]
+        weights = self.weight.softmax(dim=1)[0]  # [S]
+        hints = self._hints(features)  # S × [B, C]
+        hint = torch.stack([w * h for w, h in zip(weights, hints, strict=True)]).sum(dim=0)  # [B, C]
+        mixed = alpha * hint[:, :, None, None] + (1 - alpha) * features.final
+        return Features({**features.stages, FINAL: mixed}, features.prefix)
+
+    def logits(self, head: Callable[[Features], Tensor], features: Features) -> Tensor:
+        """With an α per label each label mixes what the head says of z and of every ĥ: for a linear head that is Eq. 5
+        with the label's own α, w(α ĥ + (1 − α) z) + b = α (w ĥ + b) + (1 − α)(w z + b)."""
+        if not self.training and not torch.compiler.is_exporting():
+            self.last_shares = self.shares(features)
+        if self.options.share == "image":
+            return super().logits(head, features)
+        alpha = self._alpha(features)  # [B, N]
+        weights = self.weight.softmax(dim=1)  # [N, S]
+        logits = (1 - alpha) * head(features)
+        for number, hint in enumerate(self._hints(features)):
+            place = Features({**features.stages, FINAL: hint[:, :, None, None].expand_as(features.final)})
+            logits = logits + alpha * weights[:, number] * head(place)
+        return logits  # [B, N]
+
+    def shares(self, features: Features) -> dict[str, Tensor]:
+        """α w_l of every stage l: [B, 1], or [B, N] where each label has its own."""
+        alpha, weights = self._alpha(features), self.weight.softmax(dim=1)
+        return {stage: alpha * weights[:, number] for number, stage in enumerate(self.stages)}
+
+    def _alpha(self, features: Features) -> Tensor:
+        return torch.sigmoid(self.alpha(features.final.mean(dim=(2, 3))))  # [B, 1] or [B, N]
+
+    def _hints(self, features: Features) -> list[Tensor]:
+        """ĥ_l of every stage. [B, C] each"""
+        hints = []
+        z = features.final.mean(dim=(2, 3))
+        for stage in self.stages:
+            hint = self.activation(self.summarise[stage](features.stages[stage]))
+            hints.append(self.norm[stage](hint, z) if stage in self.norm else hint)
+        return hints
+
+
+class ToScale(nn.Module):
+    """Gives ĥ the mean and spread that z has over its channels, with a learned change of both per channel."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, hint: Tensor, z: Tensor) -> Tensor:
+        normal = nn.functional.layer_norm(hint, hint.shape[-1:], self.gain, self.bias)  # [B, C]
+        return normal * z.std(dim=1, keepdim=True) + z.mean(dim=1, keepdim=True)

@@ -1,0 +1,182 @@
+"""What `manylabel hard` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+SHOWN_IMAGES = 5
+
+
+def print_hard(found: dict[str, Any], top: int, asked: bool) -> None:
+    """`asked`: somebody named labels, so their images are listed."""
+    out = Console(highlight=False)
+    data, pairs, hard = found["data"], found["pairs"], found["hard_pairs"]
+    out.print(
+        f"{found['run']} on {data['name']} {data['split']}: {hard} of {pairs} present labels are hard "
+        f"({_share(hard / pairs if pairs else None)}), in {found['hard_images']} of {found['images']} images",
+        markup=False,
+        soft_wrap=True,
+    )
+    out.print(f"hard: {found['definition']}", markup=False, soft_wrap=True, style="dim")
+    _labels(out, found, top)
+    _ends(out, found)
+    if found["correlations"]:
+        _correlations(out, found["correlations"])
+    if found["sizes"]:
+        _sizes(out, found["sizes"]["rows"])
+    if any("alpha" in row for row in found["labels"]):
+        _alphas(out, found, top)
+    _images(out, found, min(top, SHOWN_IMAGES))
+    if asked:
+        for label in found["pictured"]:
+            _label_images(out, label)
+    if found["second"]:
+        _second(out, found["second"], top)
+    for note in [*found["notes"], *(found["second"] or {}).get("notes", [])]:
+        out.print(f"  · {note}", markup=False, soft_wrap=True)
+
+
+def _labels(out: Console, found: dict[str, Any], top: int) -> None:
+    rows = found["labels"][:top]
+    title = f"labels with the largest share of hard instances, {len(rows)} of {len(found['labels'])}"
+    table = _table(title, "label", "images", "hard", "share", "AP", "training", "object size")
+    for row in rows:
+        table.add_row(
+            Text(row["name"]),
+            str(row["support"]),
+            str(row["hard"]),
+            _share(row["share"]),
+            _number(row["ap"], ".1f"),
+            _number(row["train"], "d"),
+            _share(row["size"]),
+        )
+    out.print(table)
+
+
+def _ends(out: Console, found: dict[str, Any]) -> None:
+    for key, words in (("best", "best tenth by AP"), ("worst", "worst tenth by AP")):
+        if found[key]:
+            names = ", ".join(f"{row['name']} {row['ap']:.1f} ({row['support']})" for row in found[key])
+            out.print(f"{words} (images): {names}", markup=False, soft_wrap=True)
+
+
+def _correlations(out: Console, rows: list[dict[str, Any]]) -> None:
+    table = _table("what goes together: Spearman's rank correlation over labels", "", "labels", "rho", "95 %")
+    for row in rows:
+        table.add_row(Text(row["name"]), str(row["labels"]), _number(row["rho"], "+.2f"), _between(row, "+.2f"))
+    out.print(table)
+
+
+def _sizes(out: Console, rows: list[dict[str, Any]]) -> None:
+    table = _table(
+        "by the label's largest object", "size", "of the image", "pairs", "hard", "share", "95 %", "mAP", "labels"
+    )
+    for row in rows:
+        ends = "–" if row["low"] is None else f"{100 * row['low']:.1f} … {100 * row['high']:.1f} %"
+        table.add_row(
+            row["name"],
+            row["area"],
+            str(row["pairs"]),
+            str(row["hard"]),
+            _share(row["share"]),
+            ends,
+            _number(row["mAP"], ".1f"),
+            str(row["labels_scored"]),
+        )
+    out.print(table)
+
+
+def _alphas(out: Console, found: dict[str, Any], top: int) -> None:
+    rows = sorted((row for row in found["labels"] if "alpha" in row), key=lambda row: -row["alpha"])[:top]
+    table = _table("labels that take most from earlier stages", "label", "alpha", "AP", "hard share")
+    for row in rows:
+        table.add_row(Text(row["name"]), f"{row['alpha']:.3g}", _number(row["ap"], ".1f"), _share(row["share"]))
+    out.print(table)
+
+
+def _images(out: Console, found: dict[str, Any], most: int) -> None:
+    if found["images_shown"]:
+        out.print("hardest images (hard labels with !, easy ones with +):")
+    for image in found["images_shown"][:most]:
+        marks = {"hard": "!", "easy": "+", "found": "", "missed": ""}
+        labels = ", ".join(f"{marks[label['state']]}{label['label']} {label['score']:.2f}" for label in image["labels"])
+        out.print(f"  {image['file']}: {labels}", markup=False, soft_wrap=True)
+
+
+def _label_images(out: Console, label: dict[str, Any]) -> None:
+    for key in ("smallest", "largest"):
+        if label[key]:
+            title = f"{label['label']}: the {key} scores of {label['images']} images with it"
+            table = _table(title, "image", "score", "cost", "is", "object size")
+            for row in label[key]:
+                cells = (f"{row['score']:.3f}", _share(row["cost"]), row["state"], _share(row["size"]))
+                table.add_row(Text(row["file"]), *cells)
+            out.print(table)
+
+
+def _second(out: Console, second: dict[str, Any], top: int) -> None:
+    first, other = second["names"]
+    mean = second["mAP"]
+    out.print(
+        f"{other} against {first}: mAP {_number(mean['change'], '+.2f')} ({_between(mean, '+.2f')}), "
+        f"{second['better']} labels better ({second['surely_better']} surely), "
+        f"{second['worse']} worse ({second['surely_worse']} surely)",
+        markup=False,
+        soft_wrap=True,
+    )
+    for key, mine, its in (("hard_of_first", first, other), ("hard_of_second", other, first)):
+        got = second[key]
+        out.print(
+            f"  of the {got['hard']} hard instances of {mine}, {its} finds {got['found']} ({got['easy']} of them easy); "
+            f"{got['still_hard']} are hard for it too",
+            markup=False,
+            soft_wrap=True,
+        )
+    if second["sizes"]:
+        table = _table("mAP by object size", "size", "labels", "positives", "first", "second", "change", "95 %")
+        for row in second["sizes"]:
+            table.add_row(
+                row["name"],
+                str(row["labels_scored"]),
+                str(row["positives"]),
+                *(_number(row[key], ".2f") for key in ("first", "second")),
+                _number(row["change"], "+.2f"),
+                _between(row, "+.2f"),
+            )
+        out.print(table)
+    title = f"AP of labels, worst of the first run first, {min(top, len(second['labels']))} of {len(second['labels'])}"
+    table = _table(title, "label", "images", "first", "second", "change", "95 %")
+    for row in second["labels"][:top]:
+        table.add_row(
+            Text(row["name"]),
+            str(row["support"]),
+            *(_number(row[key], ".2f") for key in ("first", "second")),
+            _number(row["change"], "+.2f"),
+            _between(row, "+.2f"),
+        )
+    out.print(table)
+
+
+def _between(row: dict[str, Any], form: str) -> str:
+    return "–" if row["low"] is None else f"{row['low']:{form}} … {row['high']:{form}}"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def _table(title: str, first: str, *numbers: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=Text(title), title_justify="left", padding=(0, 1, 0, 0))
+    table.add_column(first, overflow="fold", min_width=10)
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table

@@ -1,0 +1,41 @@
+"""Pictures as PNG files: axes without a display, colours, and names that stay plain words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from manylabel.atomic import replacing
+
+COLOURS = ("#1f4e79", "#c8553d", "#588157", "#8e6c8a", "#e0a458", "#3a7d84", "#7a5c3e", "#5b5b5b")
+
+
+def slug(name: str) -> str:
+    """A name as part of a file's name."""
+    return re.sub(r"[^a-zA-Z0-9.=-]+", "-", name).strip("-")[:40] or "x"
+
+
+def plain(name: str) -> str:
+    """Text as it is: no mathematics between dollar signs, and no name that a legend would hide."""
+    text = name.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
+@contextmanager
+def axes_in(path: Path, width: float, height: float) -> Iterator[Any]:
+    """Axes that are saved to a file; no display is needed and no state is left behind."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    yield axes
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=110, format="png")
+
+
+def colour(i: int) -> str:
+    return COLOURS[i % len(COLOURS)]

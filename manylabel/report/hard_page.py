@@ -1,0 +1,51 @@
+"""Hard instances of a run (`manylabel hard`) → one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from manylabel.atomic import write_text
+from manylabel.report.page import fill
+
+IMAGES = 12
+OF_A_LABEL = 5  # at either end
+
+
+def pictured_files(found: dict[str, Any]) -> list[str]:
+    """The images that the page shows, each once."""
+    files = [image["file"] for image in found["images_shown"][:IMAGES]]
+    for label in found["pictured"]:
+        files += [row["file"] for key in ("largest", "smallest") for row in label[key][:OF_A_LABEL]]
+    return list(dict.fromkeys(files))
+
+
+def write_hard_page(
+    found: dict[str, Any], figures: Sequence[tuple[str, Path]], thumbnails: Mapping[str, str | None], out: Path
+) -> Path:
+    """The page in the file `out`; `figures` are (caption, PNG file), `thumbnails` data addresses by image."""
+    pictures = [
+        {"caption": caption, "picture": "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()}
+        for caption, path in figures
+    ]
+    alphas = sorted((row for row in found["labels"] if "alpha" in row), key=lambda row: -row["alpha"])
+    labels = [
+        {"label": label["label"], "images": label["images"]}
+        | {key: label[key][:OF_A_LABEL] for key in ("largest", "smallest")}
+        for label in found["pictured"]
+    ]
+    values = {**found, "images_shown": found["images_shown"][:IMAGES], "pictured": labels}
+    text = fill(
+        "hard.html.j2",
+        ("style.css", "comparison.css", "hard.css"),
+        (),
+        {},
+        **values,
+        figures=pictures,
+        alphas=alphas,
+        thumbnails=thumbnails,
+    )
+    write_text(out, text)
+    return out

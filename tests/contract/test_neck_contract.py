@@ -1,0 +1,131 @@
+"""What every neck must hold, with every head."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load, save
+
+from manylabel.config import Part, make_config
+from manylabel.error import ConfigError
+from manylabel.features import Features
+from manylabel.head import HEADS, LabelKnowledge
+from manylabel.model import Model
+from manylabel.neck import NECKS, Neck
+
+CHANNELS = {"stage1": 8, "stage2": 12, "final": 16}
+SIDES = {"stage1": 8, "stage2": 4, "final": 4}
+VARIANTS = [
+    Part("none"),
+    Part("rm", {}),
+    Part("rm", {"stages": ("stage2",), "hidden": 6, "activation": "none"}),
+    Part("rm", {"stages": ("stage1", "stage2"), "summary": "attention", "normalise": True, "start": 0.1}),
+    Part("rm", {"stages": ("stage1", "stage2"), "share": "label", "start": 0.1}),
+    Part("rm", {"summary": "pool1d"}),
+]
+
+
+def _neck(part: Part, labels: int = 5) -> Neck:
+    torch.manual_seed(0)
+    return NECKS.build(part, channels=CHANNELS, num_labels=labels)
+
+
+def _features(batch: int = 3, dtype: torch.dtype = torch.float32) -> Features:
+    g = torch.Generator().manual_seed(1)
+    return Features({s: torch.randn(batch, c, SIDES[s], SIDES[s], generator=g).to(dtype) for s, c in CHANNELS.items()})
+
+
+def test_every_neck_is_covered() -> None:
+    assert {part.name for part in VARIANTS} == set(NECKS.names())
+
+
+@pytest.mark.parametrize("head", sorted(HEADS.names()))
+@pytest.mark.parametrize("part", VARIANTS, ids=str)
+def test_with_every_head_every_trained_parameter_gets_a_gradient(part: Part, head: str) -> None:
+    neck = _neck(part).train()
+    on_top = HEADS.build(Part(head), channels=neck.channels, num_labels=5).train()
+    logits = neck.logits(on_top, _features())
+    assert logits.shape == (3, 5)
+    logits.pow(2).sum().backward()
+    idle = [name for name, p in neck.named_parameters() if p.requires_grad and (p.grad is None or not p.grad.any())]
+    # a layer that begins at zero moves what follows it only after the first step
+    assert [name for name in idle if ".mlp." not in name] == []
+
+
+@pytest.mark.parametrize("part", VARIANTS, ids=str)
+def test_deterministic_batch_invariant_and_stored_whole(part: Part) -> None:
+    neck, features = _neck(part).eval(), _features()
+    head = HEADS.build(Part("linear"), channels=neck.channels, num_labels=5).eval()
+    whole = neck.logits(head, features)
+    assert torch.equal(whole, neck.logits(head, features))
+    for i in range(3):
+        alone = Features({s: m[i : i + 1] for s, m in features.stages.items()})
+        assert torch.allclose(neck.logits(head, alone), whole[i : i + 1], atol=1e-5)
+    other = _neck(part).eval()
+    with torch.no_grad():
+        for p in other.parameters():
+            p.add_(1)
+    other.load_state_dict(load(io.BytesIO(save(neck.state_dict())).getvalue()))
+    assert torch.equal(other.logits(head, features), whole)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("part", VARIANTS, ids=str)
+def test_finite_in_half_precision(part: Part, dtype: torch.dtype) -> None:
+    neck = _neck(part).eval().to(dtype)
+    head = HEADS.build(Part("linear"), channels=neck.channels, num_labels=5).eval().to(dtype)
+    assert neck.logits(head, _features(dtype=dtype)).isfinite().all()
+
+
+@pytest.mark.parametrize("part", VARIANTS[1:], ids=str)
+def test_shares_are_shares(part: Part) -> None:
+    shares = _neck(part).shares(_features())
+    assert list(shares) == list(part.options.get("stages", ("stage1",)))
+    total = sum(shares.values())
+    assert ((total >= 0) & (total <= 1)).all()
+    assert total.shape in ((3, 1), (3, 5))
+
+
+def test_a_small_start_begins_at_the_pretrained_feature() -> None:
+    features = _features()
+    neck = _neck(Part("rm", {"stages": ("stage1", "stage2"), "normalise": True, "start": 0.01}))
+    change = (neck(features).final - features.final).norm() / features.final.norm()
+    assert change < 0.03
+    assert all(torch.allclose(s, torch.tensor(0.005)) for s in neck.shares(features).values())
+
+
+def test_only_the_stages_whose_places_matter_are_kept_whole() -> None:
+    def pooled(*settings: str) -> set[str]:
+        given = ["backbone.name=test_efficientnet", "backbone.weights=none", "backbone.image_size=64", *settings]
+        return set(Model(make_config(settings=given), 3).pooled)
+
+    rm = ("neck.name=rm", "neck.stages=stage1,stage2")
+    assert pooled(*rm) == {"stage1", "stage2", "final"}
+    assert pooled(*rm, "neck.summary=attention") == {"final"}
+    assert pooled(*rm, "head.name=ml_decoder") == {"stage1", "stage2"}
+    assert pooled(*rm, "head.name=ml_decoder", "head.stages=stage2,final") == {"stage1"}
+    assert pooled("head.name=ml_decoder") == set()
+
+
+def test_what_is_learned_for_each_label_does_not_go_with_new_labels() -> None:
+    words = np.eye(3, 4, dtype=np.float32)
+    settings = ["backbone.name=test_efficientnet", "backbone.weights=none", "backbone.image_size=64", "neck.name=rm"]
+    settings += ["neck.share=label", "head.name=ml_decoder", "head.query=text", "head.pooling=shared"]
+    with pytest.raises(ConfigError, match=r"neck\.share=label.*zero-shot"):
+        Model(make_config(settings=settings), 3, knowledge=LabelKnowledge(vectors=words))
+
+
+def test_clear_errors() -> None:
+    with pytest.raises(ConfigError, match="different stages"):
+        _neck(Part("rm", {"stages": ("stage2", "stage-1")}))
+    with pytest.raises(ConfigError, match=r"neck.stages: the backbone has no stage 'stage9'.*did you mean"):
+        _neck(Part("rm", {"stages": ("stage9",)}))
+    with pytest.raises(ConfigError, match="stages before the final one"):
+        _neck(Part("rm", {"stages": ("final",)}))
+    with pytest.raises(ConfigError, match="cannot be pooled to 16"):
+        _neck(Part("rm", {"summary": "pool1d"}))(Features({s: m[..., :1, :1] for s, m in _features().stages.items()}))
+    with pytest.raises(ConfigError, match=r"neck\.start"):
+        _neck(Part("rm", {"start": 1.0}))
