@@ -50,9 +50,16 @@ def tokens(module: nn.Module, features, image: int, relu: bool) -> list[Tensor]:
     out = []
     for stage in module.stages:
         grid = features.stages[stage][image].double()
+        final = features.stages["final"][image].double()
         for y in range(grid.shape[1]):
             for x in range(grid.shape[2]):
-                e = linear(module.project[stage], grid[:, y, x])
+                if module.onto and stage != "final":  # what the final stage says of this place, and what is added to it
+                    above = final[:, y * final.shape[1] // grid.shape[1], x * final.shape[2] // grid.shape[2]]
+                    h = grid[:, y, x]
+                    normal = (h - h.mean()) / torch.sqrt(h.var(correction=0) + 1e-5)
+                    e = linear(module.project["final"], above) + module.project[stage].weight.double() @ normal
+                else:
+                    e = linear(module.project[stage], grid[:, y, x])
                 e = torch.clamp(e, min=0) if relu else e
                 out.append(e + module.scale[stage] if len(module.stages) > 1 else e)
     return out

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import adaptive_avg_pool2d
+from torch.nn.functional import adaptive_avg_pool2d, interpolate, layer_norm
 
 from manylabel.config import option
 from manylabel.features import FINAL, Features, find_stage
@@ -19,6 +20,9 @@ class TokenOptions:
     """Settings of every head that looks at places."""
 
     stages: tuple[str, ...] = option((FINAL,), "stages whose tokens are looked at; an earlier one shows small objects")
+    earlier: Literal["onto", "beside"] = option(
+        "onto", "what an earlier stage is: something added to the final stage's tokens, place by place, or tokens alone"
+    )
     finest: int = option(2, "earlier stages are averaged down to at most so many times the sides of the final one")
     token_dropout: float = option(0.0, "share of an image's tokens that a training step does not see")
     feature_dropout: float = option(0.0, "dropout on the backbone's channels")
@@ -33,7 +37,12 @@ class TokenOptions:
 
 
 class Tokens(nn.Module):
-    """Features → E [B, T, D]: each stage projected to D; with several stages, each with a learned sign of its scale."""
+    """Features → E [B, T, D]: each stage projected to D; with several stages, each with a learned sign of its scale.
+
+    An earlier stage l beside the final one (`earlier=onto`) gives, at each of its finer places p, what the final stage
+    says there and what it has to add itself: e_p = σ(W z_↑p + b + W_l norm(h_p)), and W_l begins at 0. So queries first
+    see what they would see without it. (`beside`: e_p = σ(W_l h_p + b_l), four weak tokens for each strong one.)
+    """
 
     def __init__(
         self, options: TokenOptions, channels: Mapping[str, int], dim: int, activation: nn.Module | None = None
@@ -44,20 +53,40 @@ class Tokens(nn.Module):
         self.finest = options.finest
         self.keep = 1 - options.token_dropout
         self.dropout = nn.Dropout(options.feature_dropout)
-        self.project = nn.ModuleDict({stage: nn.Linear(channels[stage], dim) for stage in self.stages})
+        self.onto = options.earlier == "onto" and FINAL in self.stages
+        self.project = nn.ModuleDict(
+            {s: nn.Linear(channels[s], dim, bias=not self.onto or s == FINAL) for s in self.stages}
+        )
+        for stage in self.stages:
+            if self.onto and stage != FINAL:
+                nn.init.zeros_(self.project[stage].weight)
         self.activation = activation or nn.Identity()
         several = len(options.stages) > 1
         self.scale = nn.ParameterDict({s: nn.Parameter(0.02 * torch.randn(dim)) for s in self.stages if several})
 
     def forward(self, features: Features) -> Tensor:
         parts = []
+        final = self._projected(features, FINAL) if self.onto else None  # [B, D, h, w]
         for stage in self.stages:
-            e = self.map(features, stage).flatten(2).transpose(1, 2)  # [B, T, C]
+            if final is None:
+                e = self._projected(features, stage)
+            elif stage == FINAL:
+                e = final
+            else:
+                added = self._projected(features, stage)
+                e = interpolate(final, added.shape[-2:], mode="nearest") + added
+            e = self.activation(e.flatten(2).transpose(1, 2))  # [B, T, D]
             if self.training and self.keep < 1:
                 e = _some(e, self.keep)
-            e = self.activation(self.project[stage](self.dropout(e)))  # [B, T, D]
             parts.append(e + self.scale[stage] if stage in self.scale else e)
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def _projected(self, features: Features, stage: str) -> Tensor:
+        """W x + b at every place. [B, D, H, W]"""
+        x = self.map(features, stage).movedim(1, 3)  # [B, H, W, C]
+        if self.onto and stage != FINAL:
+            x = layer_norm(x, x.shape[-1:])
+        return self.project[stage](self.dropout(x)).movedim(3, 1)
 
     def map(self, features: Features, stage: str) -> Tensor:
         """A stage's map, made coarser where it is too fine. [B, C, H, W]"""

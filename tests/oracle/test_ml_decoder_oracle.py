@@ -142,6 +142,7 @@ VARIANTS: list[tuple[int, dict[str, Any]]] = [
     (7, {"groups": 3, "query": "learnable"}),
     (7, {"layers": 2, "groups": 4}),
     (7, {"stages": ("stage4", "final")}),
+    (7, {"stages": ("stage4", "final"), "earlier": "beside"}),
     (6, {"query": "text", "pooling": "own"}),  # Table 7: fixed words, weights of their own
     (6, {"query": "text", "pooling": "shared"}),  # full decoding for zero-shot
     (7, {"query": "text", "pooling": "text", "groups": 3}),  # Eq. 5 and 6, N not divisible by K

@@ -52,6 +52,7 @@ VARIANTS: list[tuple[int, dict[str, Any]]] = [
     (4, {"self_attention": True, "encoder_layers": 0, "decoder_layers": 1}),
     (5, {"positions": False}),
     (3, {"stages": ("stage4", "final")}),
+    (3, {"stages": ("stage4", "final"), "earlier": "beside"}),
     (5, {"decoder_start": "queries", "self_attention": True}),
 ]
 

@@ -183,6 +183,19 @@ def test_a_fine_stage_is_averaged_down() -> None:
     assert build(5, stages=("stage4",)).tokens(maps()).shape[1] == 36
 
 
+def test_an_earlier_stage_begins_by_saying_nothing_new() -> None:
+    """Each fine token is first the coarse one that it lies in; what it adds is learnt."""
+    head = build(5, stages=("stage4", "final"), dropout=0.0).eval()
+    for sign in head.tokens.scale.values():
+        sign.data.zero_()
+    e = head.tokens(maps(side=3))  # 6 × 6 fine ones, then 3 × 3
+    fine, coarse = e[:, :36].unflatten(1, (6, 6)), e[:, 36:].unflatten(1, (3, 3))
+    torch.testing.assert_close(fine, coarse.repeat_interleave(2, 1).repeat_interleave(2, 2))
+    head.tokens.project["stage4"].weight.data.normal_()
+    fine = head.tokens(maps(side=3))[:, :36].unflatten(1, (6, 6))
+    assert not torch.allclose(fine[:, 0, 0], fine[:, 0, 1])
+
+
 def test_attention_weights_add_up_to_one() -> None:
     head = build(5)
     e = head.tokens(maps())
