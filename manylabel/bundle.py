@@ -11,6 +11,7 @@ checksums.json        sha256 of each of the above
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -94,18 +95,23 @@ def save_bundle(folder: Path, bundle: Bundle, results: dict[str, Any]) -> Path:
     return folder
 
 
-def load_bundle(path: Path | str) -> Bundle:
-    """A bundle from its folder (or its run's), after its checksums have been compared."""
-    folder = find_bundle(Path(path))
+def check_sums(folder: Path, files: Sequence[str]) -> None:
+    """Stop unless these files, and no others, are there as they were written."""
     sums = _json(folder / CHECKSUMS).get("sha256")
-    if not isinstance(sums, dict) or set(sums) != set(FILES):
-        raise BundleError(f"{folder / CHECKSUMS} does not list the files of a bundle ({', '.join(FILES)})")
-    for name in FILES:
+    if not isinstance(sums, dict) or set(sums) != set(files):
+        raise BundleError(f"{folder / CHECKSUMS} does not list the files of a bundle ({', '.join(files)})")
+    for name in files:
         file = folder / name
         if not file.is_file() or file.is_symlink():
             raise BundleError(f"{file} is missing, or is not a plain file")
         if sha256(file) != sums[name]:
             raise BundleError(f"{file} has another checksum than when it was written; get the bundle again")
+
+
+def load_bundle(path: Path | str) -> Bundle:
+    """A bundle from its folder (or its run's), after its checksums have been compared."""
+    folder = find_bundle(Path(path))
+    check_sums(folder, FILES)
     try:
         config = parse(Config, load_yaml(folder / "config.yaml"))
         entries = _json(folder / "labels.json")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -84,6 +86,15 @@ class Model(nn.Module):
             self.neck.logits(self.head, self.backbone(example))
         self.train(training)
         return counter.get_total_flops() // 2
+
+    def rates(self, options: Any) -> dict[str, float]:
+        """The backbone's rates as shares of the head's: earlier layers may learn more slowly (optimiser options)."""
+        depth = self.backbone.layer_groups()
+        deepest = max(depth.values())
+        return {
+            f"backbone.body.{name}": options.backbone_rate * options.layer_decay ** (deepest - group)
+            for name, group in depth.items()
+        }
 
     def parameter_counts(self) -> tuple[int, int]:
         """(all, trained)"""

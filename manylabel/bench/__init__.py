@@ -11,7 +11,7 @@ from manylabel.suggest import closest
 if TYPE_CHECKING:
     from manylabel.bench.table import Row
 
-BENCHES = ("metrics", "loader", "split", "heads", "hsq")  # and cost, which counts instead of measuring
+BENCHES = ("metrics", "loader", "split", "heads", "hsq", "experts")  # and cost, which counts instead of measuring
 
 
 def run_bench(name: str, quick: bool = False) -> list[Row]:

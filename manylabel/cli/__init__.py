@@ -17,6 +17,14 @@ from manylabel.cli.compare import compare
 from manylabel.cli.data import data_app
 from manylabel.cli.explain import explain
 from manylabel.cli.hard import hard
+from manylabel.cli.multitask import (
+    evaluate_several,
+    for_several_tasks,
+    has_several_tasks,
+    predict_several,
+    refuse,
+    train_several,
+)
 from manylabel.error import ManylabelError
 from manylabel.output import check_output
 from manylabel.suggest import closest
@@ -100,6 +108,7 @@ def train(
     manylabel train photos/ --transfer rm --head hsq --out runs/mixed
     manylabel train animals/ --task single_label --out runs/one
     manylabel train scenes --set loss.name=asl --set train.ema=0.999 --out runs/try
+    manylabel train --recipe adamv-moe-scenes --out runs/several
     manylabel train --resume --out runs/mine
     """
     chosen = [name for name, flag in (("frozen", frozen), ("partial", partial), ("full", full)) if flag]
@@ -124,6 +133,12 @@ def train(
         sections.setdefault("backbone", {})["freeze"] = chosen[0]
     if epochs is not None:
         sections["train"] = {"epochs": epochs}
+    if for_several_tasks(recipe, out, resume):
+        given = {"--head": head, "--task": task, "--backbone": backbone, "--transfer": transfer, "--epochs": epochs}
+        refused = [name for name, value in given.items() if value] + [f"--{name}" for name in chosen]
+        where = data_section(data, data_format) or None
+        train_several(where, out, recipe, seed, settings or [], resume, overwrite, refused)
+        return
     if seed is not None:
         sections.setdefault("train", {})["seed"] = seed
     from manylabel import run
@@ -150,6 +165,7 @@ def evaluate(
     split: Annotated[str | None, typer.Option(help="train, val or test; default: val where there is one")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write results.json here")] = None,
     report_file: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="write a report here")] = None,
+    task: Annotated[str | None, typer.Option(help="of a model for several tasks: only this one")] = None,
     data_format: DataFormat = None,
     settings: Settings = None,
 ) -> None:
@@ -165,6 +181,13 @@ def evaluate(
 
     check_output(json_file, '{\n "schema"')
     check_output(report_file, PAGE)
+    if has_several_tasks(run):
+        refused = {"--split": split, "--report": report_file, "--format": data_format, "--set": settings}
+        refuse([name for name, value in refused.items() if value])
+        evaluate_several(run, data, task, json_file)
+        return
+    if task is not None:
+        raise ManylabelError(f"--task is for models with several tasks; {run} has one")
     asked = [f"data.format={data_format}"] if data_format else []
     results, extra = runs.evaluate(run, data=data, split=split, settings=[*asked, *(settings or [])])
     print_figures(results)
@@ -197,6 +220,11 @@ def predict(
         Path | None,
         typer.Option("--label-studio", metavar="FILE", help="write tasks for Label Studio here, to correct"),
     ] = None,
+    task: Annotated[str | None, typer.Option(help="of a model for several tasks: which one")] = None,
+    overlays: Annotated[
+        Path | None,
+        typer.Option("--overlay", metavar="FOLDER", help="of a model that detects: pictures with boxes and masks"),
+    ] = None,
 ) -> None:
     """Say what is in images: the labels whose score reaches their own threshold (--json: all labels).
 
@@ -208,7 +236,15 @@ def predict(
     manylabel predict runs/mine shards/*.tar --csv tags.csv
     manylabel predict runs/words holiday.jpg --labels "cat, tractor, birthday cake"
     manylabel predict runs/mine photos/ --label-studio tasks.json
+    manylabel predict runs/several holiday.jpg --task objects --overlay found
     """
+    if has_several_tasks(bundle):
+        given = {"--labels": labels, "--vectors": vectors, "--csv": csv, "--label-studio": label_studio}
+        refuse([name for name, value in given.items() if value])
+        predict_several(bundle, images, task, as_json, top, overlays)
+        return
+    if task is not None or overlays is not None:
+        raise ManylabelError(f"--task and --overlay are for models with several tasks; {bundle} has one")
     from contextlib import ExitStack
 
     from manylabel import console

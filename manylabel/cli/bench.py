@@ -76,6 +76,12 @@ def hsq(json_file: Json = None, quick: Quick = False) -> None:
 
 
 @bench_app.command()
+def experts(json_file: Json = None, quick: Quick = False) -> None:
+    """Sparse experts: what more of them cost, what they save, and two peers."""
+    _measure("experts", quick, json_file)
+
+
+@bench_app.command()
 def extract(
     data: Annotated[str, typer.Argument(help=DATA_HELP)],
     images: Annotated[int, typer.Option(help="how many of its images", min=16)] = 1000,

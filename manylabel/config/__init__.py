@@ -5,6 +5,14 @@ Parts that can be exchanged (head, loss, …) are a registry name with options: 
 or just `head: linear`. Their options are checked by the registry that owns them.
 """
 
+from manylabel.config.multitask import (
+    ExpertsConfig,
+    MultiTaskConfig,
+    SelectionConfig,
+    StepsConfig,
+    TaskConfig,
+    VitConfig,
+)
 from manylabel.config.option import Part, option
 from manylabel.config.parse import dump, parse, plain
 from manylabel.config.recipe import (
@@ -31,9 +39,15 @@ __all__ = [
     "BackboneConfig",
     "Config",
     "DataConfig",
+    "ExpertsConfig",
+    "MultiTaskConfig",
     "Part",
     "ScenesConfig",
+    "SelectionConfig",
+    "StepsConfig",
+    "TaskConfig",
     "TrainConfig",
+    "VitConfig",
     "ZeroShotConfig",
     "dump",
     "load_recipe",

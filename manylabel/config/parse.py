@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import yaml
 
 from manylabel.config.option import Part
-from manylabel.config.schema import Config
 from manylabel.error import ConfigError
 from manylabel.suggest import closest
 
@@ -52,6 +51,10 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         if type(None) in arguments and (value is None or (value == "none" and str not in arguments)):
             return None
         return _convert(next(a for a in arguments if a is not type(None)), value, where)
+    if origin is dict:  # things of one kind by names that the user chose
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where} takes settings by name (a mapping), not {value!r}")
+        return {str(name): _convert(arguments[1], one, f"{where}.{name}") for name, one in value.items()}
     if origin is tuple:
         items = value.split(",") if isinstance(value, str) else value if isinstance(value, (list, tuple)) else [value]
         items = [item.strip() if isinstance(item, str) else item for item in items]
@@ -86,11 +89,17 @@ def plain(config: Any) -> dict[str, Any]:
     """The config as nested dicts of YAML values."""
     if isinstance(config, Part):
         return config.plain()
+    if isinstance(config, Mapping):
+        return {name: plain(one) if is_dataclass(one) else one for name, one in config.items()}
     return {
-        f.name: plain(v) if is_dataclass(v := getattr(config, f.name)) else list(v) if isinstance(v, tuple) else v
+        f.name: plain(v)
+        if is_dataclass(v := getattr(config, f.name)) or isinstance(v, Mapping)
+        else list(v)
+        if isinstance(v, tuple)
+        else v
         for f in fields(config)
     }
 
 
-def dump(config: Config) -> str:
+def dump(config: Any) -> str:
     return yaml.safe_dump(plain(config), sort_keys=False, allow_unicode=True)

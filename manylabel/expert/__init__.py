@@ -1,7 +1,23 @@
 """Experts: small networks of which each input uses a mixture, and how many of them it may use."""
 
 from manylabel.expert.adaptive import AdaptiveSelection
+from manylabel.expert.balance import importance_loss, load_loss, z_loss
 from manylabel.expert.bank import ExpertBank, start_alike
 from manylabel.expert.load import GateLoad
+from manylabel.expert.mlp_bank import MLPBank
+from manylabel.expert.router import Router, Routing
+from manylabel.expert.sparse import SparseExperts
 
-__all__ = ["AdaptiveSelection", "ExpertBank", "GateLoad", "start_alike"]
+__all__ = [
+    "AdaptiveSelection",
+    "ExpertBank",
+    "GateLoad",
+    "MLPBank",
+    "Router",
+    "Routing",
+    "SparseExperts",
+    "importance_loss",
+    "load_loss",
+    "start_alike",
+    "z_loss",
+]

@@ -29,7 +29,8 @@ from manylabel.run.data_paths import absolute
 from manylabel.run.folder import fingerprint, read_split
 from manylabel.training.feed import PixelFeed
 from manylabel.training.history import read_history
-from manylabel.training.scoring import Scored, make_accelerator, score
+from manylabel.training.processes import make_accelerator
+from manylabel.training.scoring import Scored, score
 
 
 def chosen_here(bundle: Bundle) -> str:

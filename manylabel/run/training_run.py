@@ -55,7 +55,8 @@ from manylabel.task import Task
 from manylabel.text import EMBEDDERS
 from manylabel.training.loop import Progress, Trainer
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
-from manylabel.training.scoring import Scored, make_accelerator
+from manylabel.training.processes import make_accelerator
+from manylabel.training.scoring import Scored
 from manylabel.version import VERSION
 
 TRACKERS = ("tensorboard", "mlflow", "wandb")

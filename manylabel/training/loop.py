@@ -51,6 +51,7 @@ from manylabel.training.gate_watch import collapse, gate_figures, over_processes
 from manylabel.training.history import History
 from manylabel.training.label_loss import label_losses
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
+from manylabel.training.processes import asked_to_stop
 from manylabel.training.scoring import Scored, score
 
 MOST_UNKNOWN = 0.05  # share of unknown training labels up to which images are mixed
@@ -322,7 +323,7 @@ class Trainer:
         return self.position.batch % self.config.train.accumulate == 0 or self.position.batch == len(self.train_feed)
 
     def _save_or_stop(self) -> None:
-        p, asked = self.position, self._asked()
+        p, asked = self.position, asked_to_stop(self.stop, self.accelerator)
         due = time.monotonic() - self._saved_at > 60 * self.config.train.checkpoint_minutes
         if (due or asked) and self._whole() and not self.finished and self.accelerator.is_main_process:
             self.save()
@@ -333,14 +334,6 @@ class Trainer:
                 f"Go on with: manylabel train --resume --out {self.home}",
                 asked,
             )
-
-    def _asked(self) -> int | None:
-        """The signal that asked any of the processes to stop: all of them stop after the same batch."""
-        if self.accelerator.num_processes == 1:
-            return self.stop.signal
-        number = torch.tensor([self.stop.signal or 0], device=self.accelerator.device)
-        torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX)
-        return int(number) or None
 
     def save(self) -> None:
         packed = pack_optimiser(self.optimiser)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.optim import Optimizer, lr_scheduler
 
 from manylabel.config import option
-from manylabel.model import Model
 from manylabel.registry import Registry
 from manylabel.require import require
 
@@ -37,19 +36,24 @@ class CommonOptions:
         require(0 <= momentum < 1, "optimiser.momentum", momentum, "at least 0 and below 1")
 
 
-def parameter_groups(model: Model, options: CommonOptions) -> list[dict[str, Any]]:
+class Rated(Protocol):
+    """A model that knows how fast its parts are to learn."""
+
+    def named_parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]: ...
+
+    def rates(self, options: CommonOptions) -> Mapping[str, float]:
+        """Parameters by name whose rate is another than the highest one, with its share of that."""
+
+
+def parameter_groups(model: Rated, options: CommonOptions) -> list[dict[str, Any]]:
     """Trained parameters, grouped by rate and by whether they decay."""
-    depth = model.backbone.layer_groups()
-    deepest = max(depth.values())
+    rates = model.rates(options)
     groups: dict[tuple[float, bool], list[torch.nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
-        rate = 1.0
-        if name.startswith("backbone.body."):
-            rate = options.backbone_rate * options.layer_decay ** (deepest - depth[name.removeprefix("backbone.body.")])
         bias = name.rpartition(".")[2].startswith("bias")  # those of a bank of experts are no vectors
-        groups.setdefault((rate, parameter.ndim > 1 and not bias), []).append(parameter)
+        groups.setdefault((rates.get(name, 1.0), parameter.ndim > 1 and not bias), []).append(parameter)
     return [
         {"params": parameters, "lr": options.lr * rate, "weight_decay": options.weight_decay if decays else 0.0}
         for (rate, decays), parameters in groups.items()
@@ -67,7 +71,7 @@ class AdamW:
     def __init__(self, options: Options) -> None:
         self.options = options
 
-    def build(self, model: Model) -> Optimizer:
+    def build(self, model: Rated) -> Optimizer:
         b1, b2 = self.options.betas
         return torch.optim.AdamW(parameter_groups(model, self.options), betas=(b1, b2), fused=False, foreach=True)
 
@@ -76,7 +80,7 @@ class AdamW:
 class Adam(AdamW):
     """Adam with L2 regularisation inside the gradient, as the papers' code has it."""
 
-    def build(self, model: Model) -> Optimizer:
+    def build(self, model: Rated) -> Optimizer:
         b1, b2 = self.options.betas
         return torch.optim.Adam(parameter_groups(model, self.options), betas=(b1, b2), foreach=True)
 
@@ -95,7 +99,7 @@ class Sgd:
     def __init__(self, options: Options) -> None:
         self.options = options
 
-    def build(self, model: Model) -> Optimizer:
+    def build(self, model: Rated) -> Optimizer:
         o = self.options
         groups = parameter_groups(model, o)
         return torch.optim.SGD(groups, lr=o.lr, momentum=o.momentum, nesterov=o.nesterov, foreach=True)

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import atexit
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
 
 import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.state import AcceleratorState
-from accelerate.utils import InitProcessGroupKwargs, gather_object
+from accelerate.utils import gather_object
 
 from manylabel.data.dataset import Batch
 from manylabel.mixing import Shares
 from manylabel.model import Model
 from manylabel.task import MULTI_LABEL, Task
-
-
-def make_accelerator(**options: Any) -> Accelerator:
-    """An Accelerator with exactly these options: one made earlier in this process must not lend it its precision."""
-    AcceleratorState._reset_state()
-    patience = InitProcessGroupKwargs(timeout=timedelta(days=1))  # one process computes features, the others wait
-    accelerator = Accelerator(kwargs_handlers=[patience], **options)
-    if accelerator.num_processes > 1:
-        atexit.unregister(_leave)
-        atexit.register(_leave)
-    return accelerator
-
-
-def _leave() -> None:
-    """Take leave of the other processes before the interpreter ends: threads that still run would abort it."""
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from manylabel.data.read import read_table
 from manylabel.data.sampler import EpochBatches
 from manylabel.model import Model
 from manylabel.training.feed import PixelFeed
-from manylabel.training.scoring import make_accelerator, score
+from manylabel.training.processes import make_accelerator
+from manylabel.training.scoring import score
 torch.manual_seed(0)
 torch.set_num_threads(1)
 accelerator = make_accelerator()

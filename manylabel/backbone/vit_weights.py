@@ -1,0 +1,82 @@
+"""Beginning with the weights of a plain vision transformer: everything shared is copied, its MLPs into all experts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import timm
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from timm.layers import Mlp, resample_abs_pos_embed
+from torch import Tensor, nn
+
+from manylabel.backbone.moe_vit import MoeViT
+from manylabel.error import ConfigError, WeightsError
+
+SPREAD = 0.01  # how far experts that begin as the same MLP are apart, as a share of the spread of its weights
+
+
+@torch.no_grad()
+def begin_with(vit: MoeViT, weights: str) -> None:
+    """`weights`: a .safetensors file in timm's naming of a ViT, or the name of a pre-trained timm ViT."""
+    state = _read(weights)
+    _check(vit, state, weights)
+    blocks: list[Any] = list(vit.blocks)
+    for number, block in enumerate(blocks):
+        own = {n.removeprefix(f"blocks.{number}."): t for n, t in state.items() if n.startswith(f"blocks.{number}.")}
+        _copy(block, {n: t for n, t in own.items() if not n.startswith("mlp.")}, weights)
+        mlp = Mlp(vit.size.width, vit.size.hidden)
+        _copy(mlp, {n.removeprefix("mlp."): t for n, t in own.items() if n.startswith("mlp.")}, weights)
+        if number in vit.sparse:
+            block.mlp.experts.copy_mlp(mlp.fc1, mlp.fc2, noise=SPREAD)
+        else:
+            block.mlp.load_state_dict(mlp.state_dict())
+    _copy(vit.norm, {n.removeprefix("norm."): t for n, t in state.items() if n.startswith("norm.")}, weights)
+    embeddings: list[Any] = list(vit.embed.values())
+    for embed in embeddings:
+        _copy(embed.patches, {n: state[f"patch_embed.proj.{n}"] for n in ("weight", "bias")}, weights)
+        position = state["pos_embed"].reshape(1, -1, vit.size.width)
+        side = int(position.shape[1] ** 0.5)
+        position = position[:, position.shape[1] - side * side :]  # without class and register tokens
+        embed.position.copy_(resample_abs_pos_embed(position, list(embed.grid), [side, side], num_prefix_tokens=0))
+
+
+def _read(weights: str) -> dict[str, Tensor]:
+    if weights.endswith(".safetensors"):
+        try:
+            return load_file(Path(weights))
+        except (OSError, SafetensorError) as error:
+            raise WeightsError(f"vit.weights: {weights} cannot be read: {error}") from error
+    try:
+        model: Any = timm.create_model(weights, pretrained=True)
+    except Exception as error:  # timm raises whatever the hub's client raises
+        brief = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise WeightsError(
+            f"vit.weights: {weights} could not be loaded ({brief}); give a .safetensors file of a ViT instead"
+        ) from error
+    return dict(model.state_dict())
+
+
+def _check(vit: MoeViT, state: dict[str, Tensor], weights: str) -> None:
+    wanted = {"patch_embed.proj.weight", "pos_embed", "norm.weight", f"blocks.{vit.size.layers - 1}.mlp.fc1.weight"}
+    missing = sorted(wanted - set(state))
+    if missing:
+        raise ConfigError(
+            f"vit.weights: {weights} is no plain ViT of {vit.size.layers} layers or more (it has no {missing[0]}); "
+            "choose another, or set vit.weights=none"
+        )
+
+
+def _copy(module: nn.Module, state: dict[str, Tensor], weights: str) -> None:
+    """Copies what the module has; layers that only the weights have (layer scale, say) cannot be left out."""
+    expected = {name: tensor for name, tensor in module.state_dict().items() if name in state}
+    for name, tensor in state.items():
+        if name not in expected or expected[name].shape != tensor.shape:
+            shape = tuple(expected[name].shape) if name in expected else "nothing"
+            raise ConfigError(
+                f"vit.weights: {name} of {weights} has the shape {tuple(tensor.shape)}, where this transformer has {shape}; "
+                "set vit.width, vit.heads, vit.hidden and vit.patch to those of the weights"
+            )
+    module.load_state_dict({**module.state_dict(), **state})

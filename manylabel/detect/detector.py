@@ -1,0 +1,83 @@
+"""Boxes and masks from the one map of a plain vision transformer: ViTDet's pyramid with Cascade Mask R-CNN on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from manylabel.detect.cascade import Cascade
+from manylabel.detect.mask import MaskHead
+from manylabel.detect.options import DetectorOptions
+from manylabel.detect.proposals import Proposals
+from manylabel.detect.pyramid import Levels, Pyramid
+from manylabel.detect.target import Detections, DetectionTarget, check_targets
+
+
+class Detector(nn.Module):
+    """map → pyramid → proposals → boxes, stage by stage → masks.
+
+    With targets it gives the losses, without them what it found. In evaluation mode the losses are the same every time.
+    """
+
+    Options = DetectorOptions
+
+    def __init__(self, options: DetectorOptions, *, channels: int, num_labels: int, patch: int = 16) -> None:
+        super().__init__()
+        self.options, self.patch, self.num_labels = options, patch, num_labels
+        self.pyramid = Pyramid(channels, options.width, options.levels, patch)
+        self.proposals = Proposals(options)
+        self.cascade = Cascade(options, num_labels)
+        self.mask = MaskHead(options, num_labels) if options.masks else None
+
+    def forward(
+        self, map: Tensor, size: tuple[int, int], targets: Sequence[DetectionTarget] | None = None
+    ) -> dict[str, Tensor] | list[Detections]:
+        """Of the map [B, C, h, w] of images with (H, W) pixels: losses by name, or the detections of every image."""
+        if targets is None:
+            return self.find(map, size)
+        return self.losses(map, size, targets)
+
+    def losses(self, map: Tensor, size: tuple[int, int], targets: Sequence[DetectionTarget]) -> dict[str, Tensor]:
+        """rpn_objectness, rpn_box, cls_1, box_1, … of each stage, and mask: scalars."""
+        check_targets(targets, len(map), size, self.num_labels)
+        levels = self._levels(map, size)
+        with _chance(map.device, free=self.training):
+            proposals, losses = self.proposals(levels, size, targets)
+            of_boxes, regions = self.cascade.losses(levels, size, proposals, targets)
+        losses |= of_boxes
+        if self.mask is not None:
+            losses["mask"] = self.mask.loss(levels, regions, targets)
+        return losses
+
+    def find(self, map: Tensor, size: tuple[int, int]) -> list[Detections]:
+        levels = self._levels(map, size)
+        proposals, _ = self.proposals(levels, size)
+        found = self.cascade.find(levels, size, proposals)
+        if self.mask is None:
+            return found
+        masks = self.mask(levels, [each.boxes for each in found], torch.cat([each.labels for each in found])).sigmoid()
+        parts = masks.split([len(each) for each in found])
+        return [replace(each, masks=part) for each, part in zip(found, parts, strict=True)]
+
+    def _levels(self, map: Tensor, size: tuple[int, int]) -> Levels:
+        cells = tuple(-(-side // self.patch) for side in size)
+        if map.shape[2:] != cells:
+            raise ValueError(
+                f"a map of {tuple(map.shape[2:])} places for an image of {size} pixels; patches of {self.patch} give {cells}"
+            )
+        return self.pyramid(map)
+
+
+@contextmanager
+def _chance(device: torch.device, free: bool) -> Iterator[None]:
+    """Which boxes are learned from is drawn; for judging always in the same way, and leaving the generators alone."""
+    if free:
+        yield
+        return
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(0)
+        yield

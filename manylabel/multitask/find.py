@@ -1,0 +1,116 @@
+"""Boxes, and masks where the data has them, as a task among others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manylabel.backbone.moe_vit import Routes
+from manylabel.data.dataset import Batch, pixel_loader
+from manylabel.data.object_dataset import ObjectBatch, ObjectDataset
+from manylabel.data.object_transform import ObjectTransform, Placement
+from manylabel.data.sampler import EpochBatches
+from manylabel.data.stored_objects import StoredObjects
+from manylabel.detect import Detections
+from manylabel.metric.detection import DetectionAP, ImageFound, ImageTruth, coco_average_precision, run_lengths
+from manylabel.multitask.model import MultiTaskModel
+from manylabel.multitask.work import Advance, Judgement, TaskWork
+from manylabel.stop import unless_stopped
+
+
+class ObjectFeed:
+    """Images with their objects, decoded in worker processes that live from epoch to epoch."""
+
+    def __init__(self, dataset: ObjectDataset, order: EpochBatches, workers: int) -> None:
+        self.order = order
+        self.loader = pixel_loader(dataset, order, workers, pin=torch.cuda.is_available())
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def batches(self, epoch: int = 0, start: int = 0) -> Any:
+        self.order.epoch, self.order.start = epoch, start
+        for batch in self.loader:
+            if batch.wrong is not None:
+                raise batch.wrong
+            yield batch
+
+
+class DetectionWork(TaskWork):
+    """Detection and instance segmentation: the losses of the cascade, figures by the COCO protocol."""
+
+    def __init__(self, *given: Any, model: MultiTaskModel, seed: int, rank: int = 0, world: int = 1) -> None:
+        super().__init__(*given)
+        c, preprocess = self.config, model.preprocess(self.name)
+        self.masks = bool(model.head(self.name).options.masks)
+        low = c.augment.random_crop or 1.0
+        varied = ObjectTransform(preprocess, flip=c.augment.flip, scale=(low, 2 - low))
+        plain = ObjectTransform(preprocess)
+        train, held_out, val = self.orders(seed, rank, world)
+        self.train_feed = ObjectFeed(ObjectDataset(self.table, varied, seed, random=True), train, c.data.workers)
+        self.judged = ObjectDataset(self.table, plain)
+        self.held_out_feed = ObjectFeed(self.judged, held_out, 0)
+        self.val_feed = ObjectFeed(self.judged, val, c.data.workers)
+
+    def losses(
+        self, model: MultiTaskModel, batch: Batch, device: torch.device, routes: Routes | None
+    ) -> dict[str, Tensor]:
+        assert isinstance(batch, ObjectBatch)
+        targets = [target.to(device) for target in batch.targets]
+        return model.detection_losses(batch.pixels.to(device), self.name, targets, routes)
+
+    def judge(self, model: MultiTaskModel, device: torch.device, advance: Advance = lambda _: None) -> Judgement:
+        stored: list[StoredObjects] = []
+        found: list[ImageFound] = []
+        for batch in unless_stopped(self.val_feed.batches(), self.stop):
+            self.bad.add(batch.bad)
+            if len(batch) and isinstance(batch, ObjectBatch):
+                detections = model.detect(batch.pixels.to(device), self.name)
+                for row, place, one in zip(batch.rows.tolist(), batch.places, detections, strict=True):
+                    stored.append(self.judged.stored.truth(row))
+                    found.append(in_stored_pixels(one, place, self.masks))
+            advance(len(batch) + len(batch.bad))
+        labels = len(self.table.labels)
+        boxes = coco_average_precision([box_truth(one) for one in stored], found, labels, "box")
+        figures = _percent(boxes, "AP")
+        if self.masks:
+            drawn = [mask_truth(one) for one in stored]
+            figures |= _percent(coco_average_precision(drawn, found, labels, "mask"), "mask AP")
+        return Judgement("AP", figures["AP"], figures)
+
+
+def box_truth(stored: StoredObjects) -> ImageTruth:
+    target, (width, height) = stored.target, stored.size
+    crowd, ignore = stored.crowd.numpy(), target.ignore.numpy()
+    return ImageTruth((height, width), target.boxes.numpy(), target.labels.numpy(), None, crowd, ignore)
+
+
+def mask_truth(stored: StoredObjects) -> ImageTruth:
+    """The same with masks; an object whose mask nobody drew counts neither for nor against a model."""
+    truth = box_truth(stored)
+    height, width = truth.size
+    masks = stored.target.masks
+    pixels = np.zeros((len(truth.boxes), height, width), bool) if masks is None else masks.numpy()
+    drawn = pixels.reshape(len(pixels), -1).any(axis=1)
+    return replace(truth, masks=run_lengths(pixels), ignore=np.asarray(truth.ignore) | ~drawn)
+
+
+def in_stored_pixels(found: Detections, place: Placement, masks: bool) -> ImageFound:
+    """Detections in the pixels of the image as it is stored."""
+    boxes = place.back(found.boxes.cpu())
+    moved = Detections(
+        boxes, found.labels.cpu(), found.scores.cpu(), None if found.masks is None else found.masks.cpu()
+    )
+    width, height = place.stored
+    drawn = run_lengths(moved.paste((height, width)).numpy()) if masks and moved.masks is not None else None
+    return ImageFound(boxes.numpy(), moved.labels.numpy(), moved.scores.numpy(), drawn)
+
+
+def _percent(ap: DetectionAP, name: str) -> dict[str, float | None]:
+    values = {name: ap.ap, f"{name}50": ap.ap50, f"{name}75": ap.ap75}
+    values |= {f"{name} small": ap.small, f"{name} medium": ap.medium, f"{name} large": ap.large}
+    return {key: None if value is None else 100 * value for key, value in values.items()}

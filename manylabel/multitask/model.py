@@ -1,0 +1,157 @@
+"""vision transformer → {task: head}. Experts are shared; embeddings, routers and heads belong to the tasks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from manylabel.backbone.moe_vit import MoeViT, Routes
+from manylabel.backbone.taps import is_unchanged, sharing_cost, take_turn, with_changes
+from manylabel.backbone.vit_size import size_of
+from manylabel.backbone.vit_weights import begin_with
+from manylabel.config import MultiTaskConfig
+from manylabel.detect import DETECTORS, Detections, DetectionTarget, Detector
+from manylabel.error import ConfigError
+from manylabel.expert import AdaptiveSelection, importance_loss, load_loss, z_loss
+from manylabel.features import Features
+from manylabel.head import HEADS, Head
+from manylabel.preprocess import Preprocess
+from manylabel.suggest import closest
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet
+
+
+class MultiTaskModel(nn.Module):
+    """`num_labels` says of every task how many labels it has."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, config: MultiTaskConfig, num_labels: Mapping[str, int], load_weights: bool = True) -> None:
+        super().__init__()
+        self.config, self.tasks = config, tuple(config.tasks)
+        size = size_of(config.vit)
+        sides = {name: task.image_size for name, task in config.tasks.items()}
+        self.vit = MoeViT(size, config.vit.patch, config.experts, sides, config.vit.drop_path)
+        if config.vit.weights is not None and load_weights:
+            begin_with(self.vit, config.vit.weights)
+        if config.experts.sharing == "taps":
+            with_changes(self.vit.blocks, self.tasks)
+        self.heads = nn.ModuleDict({name: self._head(name, num_labels[name]) for name in self.tasks})
+        most = config.experts.count if self.vit.sparse else 1
+        if config.selection.k > most:
+            raise ConfigError(f"selection.k: {config.selection.k} experts to begin with, where a layer has {most}")
+        self.selection = AdaptiveSelection(len(self.tasks), most, config.selection.patience, config.selection.k)
+        self.register_buffer("mean", torch.tensor(MEAN).view(1, 3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(STD).view(1, 3, 1, 1), persistent=False)
+
+    def _head(self, name: str, labels: int) -> Head | Detector:
+        task = self.config.tasks[name]
+        if task.kind != "detection":
+            head: Head = HEADS.build(task.head, channels=self.vit.channels, num_labels=labels)
+            return head
+        detector: Detector = DETECTORS.build(
+            task.detector, channels=self.vit.size.width, num_labels=labels, patch=self.config.vit.patch
+        )
+        return detector
+
+    def head(self, task: str) -> Any:
+        """A Head, or a Detector."""
+        return self.heads[task]
+
+    def k(self, task: str) -> int:
+        """How many experts a token of this task uses now."""
+        return int(self.selection.k[self.number(task)])
+
+    def number(self, task: str) -> int:
+        if task not in self.tasks:
+            raise ConfigError(
+                f"there is no task {task!r}{closest(task, self.tasks)}; there are {', '.join(self.tasks)}"
+            )
+        return self.tasks.index(task)
+
+    # --- passes -------------------------------------------------------------------------------------------------------
+
+    def features(self, images: Tensor, task: str, routes: Routes | None = None) -> Features:
+        """What the shared transformer gives for one task: its experts and no other are computed."""
+        self.number(task)
+        if images.dtype == torch.uint8:
+            images = images.to(self.mean.dtype) / 255
+        take_turn(self.vit.blocks, task)
+        features: Features = self.vit((images - self.mean) / self.std, task, self.k(task), routes)
+        return features
+
+    def logits(self, images: Tensor, task: str, routes: Routes | None = None) -> Tensor:
+        """[B, 3, S, S] → [B, N] of a task that is no detection."""
+        logits: Tensor = self.head(task)(self.features(images, task, routes))
+        return logits
+
+    def detection_losses(
+        self, images: Tensor, task: str, targets: Sequence[DetectionTarget], routes: Routes | None = None
+    ) -> dict[str, Tensor]:
+        size = (images.shape[-2], images.shape[-1])
+        losses: dict[str, Tensor] = self.head(task).losses(self.features(images, task, routes).final, size, targets)
+        return losses
+
+    def detect(self, images: Tensor, task: str) -> list[Detections]:
+        size = (images.shape[-2], images.shape[-1])
+        found: list[Detections] = self.head(task).find(self.features(images, task).final, size)
+        return found
+
+    def balance(self, routes: Routes, task: str) -> dict[str, Tensor]:
+        """What routers, or layers of a task's own, cost beside the task: summed over layers, weighed."""
+        e = self.config.experts
+        costs: dict[str, Tensor] = {}
+        kinds = (("importance", importance_loss, e.importance), ("load", load_loss, e.load), ("z", z_loss, e.z_loss))
+        for name, cost, weight in kinds:
+            if weight and routes.layers:
+                costs[name] = weight * torch.stack([cost(routing) for routing in routes.layers.values()]).sum()
+        if e.sharing == "taps":
+            costs["own_layers"] = e.taps_penalty * sharing_cost(self.vit.blocks, task)
+        return costs
+
+    # --- whose a parameter is, and how many there are -------------------------------------------------------------------
+
+    def owner(self, parameter: str) -> str | None:
+        """The task a parameter belongs to by its name; None = it is shared."""
+        parts = parameter.split(".")
+        own = ("embed", "heads", "gate", "delta", "score")
+        for before, name in itertools.pairwise(parts):
+            if before in own and name in self.tasks:
+                return name
+        return None
+
+    def rates(self, _options: Any) -> dict[str, float]:
+        """Rates of the tasks' own parameters as shares of the highest one."""
+        owners = {name: self.owner(name) for name, _ in self.named_parameters()}
+        return {name: self.config.tasks[owner].rate for name, owner in owners.items() if owner is not None}
+
+    def active_parameters(self, task: str) -> int:
+        """Parameters that a prediction of this task uses for one token: k of E experts, its own parts, what is shared."""
+        share = self.k(task) / self.config.experts.count
+        unchanged = {f"{name}.delta.{task}" for name, m in self.named_modules() if is_unchanged(m, task)}
+        total = 0.0
+        for name, parameter in self.named_parameters():
+            if self.owner(name) in (None, task) and name not in unchanged:
+                total += parameter.numel() * (share if ".mlp.experts." in name else 1)
+        return round(total)
+
+    def preprocess(self, task: str) -> Preprocess:
+        return Preprocess(self.config.tasks[task].image_size, MEAN, STD, "bicubic")
+
+
+@contextmanager
+def judging(model: nn.Module) -> Any:
+    """Evaluation mode without gradients; the mode is as it was afterwards."""
+    before = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(before)

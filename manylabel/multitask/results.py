@@ -1,0 +1,70 @@
+"""What a run with several tasks found out, as plain values: results.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from manylabel.multitask.model import MultiTaskModel, judging
+from manylabel.multitask.work import Judgement, TaskWork
+
+SCHEMA = 1
+KIND = "multi_task"
+
+
+def describe_tasks(
+    model: MultiTaskModel, works: Mapping[str, TaskWork], judged: Mapping[str, Judgement], created: str
+) -> dict[str, Any]:
+    c, size = model.config, model.vit.size
+    return {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "title": f"{', '.join(works)}: {_named(model)}",
+        "created": created,
+        "model": {
+            "layers": size.layers,
+            "width": size.width,
+            "patch": c.vit.patch,
+            "sharing": c.experts.sharing,
+            "experts": c.experts.count if model.vit.sparse else 0,
+            "sparse_layers": [number + 1 for number in model.vit.sparse],
+            "router": c.experts.router,
+            "adaptive": bool(c.selection.adaptive and model.vit.sparse),
+            "parameters": sum(p.numel() for p in model.parameters()),
+        },
+        "tasks": {name: _task(model, name, work, judged[name]) for name, work in works.items()},
+    }
+
+
+def _named(model: MultiTaskModel) -> str:
+    kinds = {"experts": "sparse experts", "dense": "dense", "taps": "task adaptive parameter sharing"}
+    return f"vision transformer of {model.vit.size.layers} layers, {kinds[model.config.experts.sharing]}"
+
+
+def _task(model: MultiTaskModel, name: str, work: TaskWork, judged: Judgement) -> dict[str, Any]:
+    return {
+        "kind": work.config.kind,
+        "data": work.table.name,
+        "images": len(work.parts.val),
+        "bad_images": len(work.bad),
+        "labels": len(work.table.labels),
+        "goal": judged.goal,
+        "value": judged.value,
+        "figures": judged.figures,
+        "experts": model.k(name),
+        "active_parameters": model.active_parameters(name),
+        "gmacs": round(multiply_adds(model, name) / 1e9, 3),
+        "image_size": work.config.image_size,
+    }
+
+
+def multiply_adds(model: MultiTaskModel, task: str) -> int:
+    """Of the transformer for one image of this task, with the experts it uses (torch counts two operations for each)."""
+    side = model.config.tasks[task].image_size
+    example = model.mean.new_zeros(1, 3, side, side)
+    with judging(model), FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.features(example, task)
+    return int(counter.get_total_flops()) // 2

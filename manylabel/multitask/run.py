@@ -1,0 +1,227 @@
+"""A run with several tasks, from data to a judged model that can be used.
+
+<out>/config.yaml   run.json   metrics.jsonl   tasks/<task>/{split,bad_images}.csv   checkpoints/
+      bundle/       results.json   report.html
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.utils import set_seed
+
+from manylabel import console
+from manylabel.allocator import keep_memory
+from manylabel.atomic import write_json, write_text
+from manylabel.config import Config, MultiTaskConfig, TrainConfig, dump, load_recipe, load_yaml
+from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
+from manylabel.data.bad_images import BadImages
+from manylabel.data.table import Table
+from manylabel.error import CheckpointError, ConfigError
+from manylabel.multitask.bundle import TaskFacts, save_multitask_bundle
+from manylabel.multitask.classify import ClassificationWork
+from manylabel.multitask.find import DetectionWork
+from manylabel.multitask.loop import MultiTaskTrainer, StepProgress
+from manylabel.multitask.model import MultiTaskModel
+from manylabel.multitask.probe import settling
+from manylabel.multitask.results import describe_tasks
+from manylabel.multitask.routing import describe_routing, watch
+from manylabel.multitask.settings import make_multitask_config, task_of, without_paths
+from manylabel.multitask.work import Judgement, Parts, TaskWork
+from manylabel.report.multitask_page import write_multitask_report
+from manylabel.run.folder import read_split, write_split
+from manylabel.run.training_table import training_table
+from manylabel.stop import StopRequest
+from manylabel.task import MULTI_LABEL
+from manylabel.training.circumstances import circumstances
+from manylabel.training.processes import make_accelerator
+from manylabel.version import VERSION
+
+LEFT = ("checkpoints", "bundle", "tasks", "routing", "figures")
+FILES = ("config.yaml", "metrics.jsonl", "results.json", "report.html", "run.json")
+
+
+@dataclass(frozen=True)
+class MultiTaskResult:
+    """What a finished run left behind."""
+
+    folder: Path
+    results: dict[str, Any] = field(repr=False)
+
+    @property
+    def bundle(self) -> Path:
+        return self.folder / "bundle"
+
+
+def train_tasks(
+    out: str | Path,
+    *,
+    recipe: str | Mapping[str, Any] | None = None,
+    data: Mapping[str, Any] | None = None,
+    settings: Iterable[str] = (),
+    seed: int | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+) -> MultiTaskResult:
+    """Train on all tasks that the recipe names and leave bundle, results and report in `out`."""
+    keep_memory()
+    folder = Path(out)
+    if resume:
+        config = _reopen(folder, recipe, list(settings))
+    else:
+        values = load_recipe(recipe) if isinstance(recipe, str) else recipe or {}
+        config = make_multitask_config(values, settings, data, seed)
+        if folder.exists() and not folder.is_dir():
+            raise ConfigError(f"{folder} is a file; choose another --out")
+        if (folder / "config.yaml").exists() and not overwrite:
+            raise ConfigError(
+                f"{folder} already holds a run; --resume goes on with it, --overwrite replaces it, or choose another --out"
+            )
+    with StopRequest() as stop:
+        return _Run(folder, config, stop).go(resume)
+
+
+def _reopen(folder: Path, recipe: Any, settings: list[str]) -> MultiTaskConfig:
+    if recipe is not None or settings:
+        raise ConfigError("a run with several tasks is resumed as it was begun; leave --recipe and --set out")
+    stored = folder / "config.yaml"
+    if not stored.is_file():
+        raise CheckpointError(f"there is no run to resume in {folder} (no config.yaml)")
+    return make_multitask_config(load_yaml(stored))
+
+
+class _Run:
+    """The steps of a run, in order."""
+
+    def __init__(self, folder: Path, config: MultiTaskConfig, stop: StopRequest) -> None:
+        self.folder, self.config, self.stop = folder, config, stop
+
+    def go(self, resume: bool) -> MultiTaskResult:
+        config = self.config
+        self.accelerator = make_accelerator(project_dir=str(self.folder))
+        console.QUIET = console.QUIET or not self.accelerator.is_main_process
+        self.accelerator.wait_for_everyone()
+        splits: dict[str, dict[str, str]] = {}
+        tables = {name: self._table(name, resume, splits) for name in config.tasks}
+        set_seed(config.train.seed)
+        model = MultiTaskModel(config, {name: len(table.labels) for name, table in tables.items()})
+        self._say_what(model)
+        if self.accelerator.is_main_process:
+            self._begin_folder(resume, tables, splits)
+        self.accelerator.wait_for_everyone()
+        works = {name: self._work(name, table, model, resume) for name, table in tables.items()}
+        trainer = MultiTaskTrainer(
+            config,
+            model,
+            works,
+            self.folder,
+            self.accelerator,
+            self.stop,
+            self._circumstances(tables),
+            report=self._show,
+            say=console.say,
+        )
+        with console.training(trainer.steps) as self._bar:
+            trainer.fit(resume)
+        with console.counting("judging", sum(len(work.parts.val) for work in works.values())) as advance:
+            judged = trainer.judge(advance)
+        return self._finish(model, works, judged, trainer)
+
+    def _table(self, name: str, resume: bool, splits: dict[str, dict[str, str]]) -> Table:
+        task = self.config.tasks[name]
+        kind = MULTI_LABEL if task.kind == "detection" else task_of(task)
+        config = Config(data=task.data, train=TrainConfig(seed=self.config.train.seed))
+        prepared = training_table(config, kind, self.folder / "tasks" / name, resume)
+        splits[name] = prepared.new_split
+        return prepared.table
+
+    def _work(self, name: str, table: Table, model: MultiTaskModel, resume: bool) -> TaskWork:
+        config, accelerator = self.config, self.accelerator
+        task = config.tasks[name]
+        adapts = config.selection.adaptive and bool(model.vit.sparse)
+        parts = Parts.of(table, config.selection.held_out if adapts else 0.0, config.train.seed)
+        listed = self.folder / "tasks" / name / BAD_IMAGES if accelerator.is_main_process else None
+        bad = BadImages(len(table), task.data.max_bad_share, listed)
+        if resume:
+            bad.recall()
+        kind = DetectionWork if task.kind == "detection" else ClassificationWork
+        where = {"rank": accelerator.process_index, "world": accelerator.num_processes}
+        work: TaskWork = kind(name, task, table, parts, bad, self.stop, model=model, seed=config.train.seed, **where)
+        return work
+
+    def _say_what(self, model: MultiTaskModel) -> None:
+        everything = sum(p.numel() for p in model.parameters())
+        size, e, names = model.vit.size, self.config.experts, ", ".join(self.config.tasks)
+        layers = (
+            f", {e.count} experts in layers {', '.join(str(i + 1) for i in model.vit.sparse)}"
+            if model.vit.sparse
+            else ""
+        )
+        console.say(
+            f"vision transformer of {size.layers} layers, width {size.width}{layers}; tasks: {names}; "
+            f"{everything / 1e6:.2f} M parameters"
+        )
+
+    def _begin_folder(self, resume: bool, tables: Mapping[str, Table], splits: Mapping[str, dict[str, str]]) -> None:
+        if resume:
+            return
+        for name in LEFT:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        for name in FILES:
+            (self.folder / name).unlink(missing_ok=True)
+        write_text(self.folder / "config.yaml", dump(self.config))
+        for name, split in splits.items():
+            if split:
+                (self.folder / "tasks" / name).mkdir(parents=True, exist_ok=True)
+                write_split(self.folder / "tasks" / name, split)
+        facts = {
+            "manylabel": VERSION,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "device": str(self.accelerator.device),
+            "processes": self.accelerator.num_processes,
+            "tasks": {
+                name: {"images": len(t), "labels": len(t.labels), "notes": list(t.notes)} for name, t in tables.items()
+            },
+        }
+        write_json(self.folder / "run.json", facts)
+
+    def _circumstances(self, tables: Mapping[str, Table]) -> dict[str, Any]:
+        found = {name: circumstances(table, self.accelerator.num_processes) for name, table in tables.items()}
+        digest = hashlib.sha256("\0".join(f"{name} {one['data']}" for name, one in found.items()).encode())
+        return {**next(iter(found.values())), "data": digest.hexdigest()}
+
+    def _show(self, p: StepProgress) -> None:
+        losses = "  ".join(f"{name} {loss:.3f} (k {p.k[name]})" for name, loss in p.losses.items())
+        self._bar(p.step, f"step {p.step}/{p.steps}  {losses}")
+
+    def _finish(
+        self,
+        model: MultiTaskModel,
+        works: Mapping[str, TaskWork],
+        judged: Mapping[str, Judgement],
+        trainer: MultiTaskTrainer,
+    ) -> MultiTaskResult:
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        results = describe_tasks(model, works, judged, created)
+        watched = watch(model, works, self.accelerator.device)
+        results["routing"] = describe_routing(watched, works)
+        results["settling"] = settling(self.folder / "routing")
+        if self.accelerator.is_main_process:
+            facts = {name: TaskFacts.of(work, judged[name]) for name, work in works.items()}
+            save_multitask_bundle(self.folder / "bundle", model, without_paths(self.config), facts, results)
+            write_json(self.folder / "results.json", results)
+            write_multitask_report(results, trainer.history.rows, self.folder / "report.html")
+        return MultiTaskResult(self.folder, results)
+
+
+__all__ = ["MultiTaskResult", "read_split", "train_tasks"]

@@ -1,0 +1,105 @@
+"""Settings of a run with several tasks: from a recipe, a data set for all tasks, and --set overrides."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from manylabel.config import MultiTaskConfig, Part, TaskConfig, override, parse
+from manylabel.detect import DETECTORS
+from manylabel.error import ConfigError
+from manylabel.head import HEADS
+from manylabel.loss import LOSSES
+from manylabel.run.data_paths import absolute, anonymous
+from manylabel.task import Task
+from manylabel.training.optimise import OPTIMISERS, SCHEDULES
+
+PARTS = ("head", "loss", "detector")  # of a task: another name drops the options of the old one
+DEFAULTS: dict[str, Part] = {part: getattr(TaskConfig(), part) for part in PARTS}
+
+
+def names_tasks(values: Mapping[str, Any]) -> bool:
+    """Whether these settings are for several tasks."""
+    return "tasks" in values
+
+
+def make_multitask_config(
+    values: Mapping[str, Any],
+    settings: Iterable[str] = (),
+    data: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+) -> MultiTaskConfig:
+    """`data` is for every task that names no data of its own."""
+    asked = override({}, settings)
+    merged = _over(dict(values), asked)
+    tasks = merged.get("tasks")
+    if not isinstance(tasks, Mapping) or not tasks:
+        raise ConfigError("tasks must name one task or more, each with a kind and its data")
+    for name, task in tasks.items():
+        if not isinstance(task, Mapping):
+            raise ConfigError(f"tasks.{name} takes settings of its own (a mapping), not {task!r}")
+        for part in PARTS:  # options without a name are those of the default one
+            if isinstance(task.get(part), Mapping):
+                task = {**task, part: {"name": DEFAULTS[part].name, **task[part]}}
+        own = dict(task.get("data") or {})
+        tasks = {**tasks, name: {**task, "data": {**(data or {}), **own} if not own.get("path") else own}}
+    for part in ("optimiser", "schedule"):
+        if isinstance(merged.get(part), Mapping):
+            merged[part] = {"name": getattr(MultiTaskConfig(), part).name, **merged[part]}
+    if seed is not None:
+        merged["train"] = {**merged.get("train", {}), "seed": seed}
+    return resolve(parse(MultiTaskConfig, {**merged, "tasks": tasks}))
+
+
+def resolve(config: MultiTaskConfig) -> MultiTaskConfig:
+    """The config with every option of every part written out; wrong names and options are found here, before work."""
+    for name, task in config.tasks.items():
+        if not name.isidentifier():
+            raise ConfigError(f"tasks: {name!r} is no name for a task; use letters, digits and _")
+        if not task.data.path:
+            raise ConfigError(f"task {name} has no data; name it: --set tasks.{name}.data.path=…")
+    return replace(
+        config,
+        tasks={name: _resolve_task(name, task) for name, task in config.tasks.items()},
+        optimiser=OPTIMISERS.resolve(config.optimiser),
+        schedule=SCHEDULES.resolve(config.schedule),
+    )
+
+
+def _resolve_task(name: str, task: TaskConfig) -> TaskConfig:
+    task = replace(task, data=absolute(task.data))
+    if task.kind == "detection":
+        return replace(task, detector=DETECTORS.resolve(task.detector))
+    if task.kind == "single_label" and task.loss.name == "bce" and not task.loss.options:
+        task = replace(task, loss=Part("cross_entropy"))  # the labels compete unless somebody says otherwise
+    activation = LOSSES.get(task.loss.name).activation
+    if activation == "softmax" and task.kind != "single_label":
+        raise ConfigError(f"task {name}: loss {task.loss.name} lets labels compete, so it needs kind: single_label")
+    return replace(task, head=HEADS.resolve(task.head), loss=LOSSES.resolve(task.loss))
+
+
+def task_of(task: TaskConfig) -> Task:
+    """What a classification task is for."""
+    return Task(task.kind == "single_label", LOSSES.get(task.loss.name).activation)
+
+
+def without_paths(config: MultiTaskConfig) -> MultiTaskConfig:
+    """With names only, for a bundle says nothing about the machine it was made on."""
+    tasks = {name: replace(task, data=anonymous(task.data)) for name, task in config.tasks.items()}
+    weights = config.vit.weights and os.path.basename(config.vit.weights)
+    return replace(config, tasks=tasks, vit=replace(config.vit, weights=weights))
+
+
+def _over(old: Any, new: Any, key: str = "") -> Any:
+    """Settings laid over others, section by section."""
+    if isinstance(new, str) and key in PARTS:
+        new = {"name": new}
+    if isinstance(old, str) and key in PARTS:
+        old = {"name": old}
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+        return new
+    if key in PARTS and "name" in new and new["name"] != old.get("name", new["name"]):
+        return dict(new)
+    return {**old, **{name: _over(old.get(name), value, name) for name, value in new.items()}}

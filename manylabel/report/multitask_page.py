@@ -1,0 +1,176 @@
+"""Results of a run with several tasks → one HTML file that needs nothing else, with its figures also as PNG files."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manylabel.atomic import write_text
+from manylabel.report.drawing import axes_in, colour, plain, slug
+from manylabel.report.page import fill
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def write_multitask_report(results: dict[str, Any], history: Rows, out: Path) -> Path:
+    """The page in the file `out`; figures go to a folder `figures` beside it."""
+    figures = draw_figures(results, history, out.parent / "figures")
+    pictures = [
+        {"caption": caption, "picture": "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()}
+        for caption, path in figures
+    ]
+    names = list(dict.fromkeys(name for task in results["tasks"].values() for name in task["figures"]))
+    write_text(
+        out,
+        fill("multitask.html.j2", ("style.css", "comparison.css"), (), {}, **results, names=names, figures=pictures),
+    )
+    return out
+
+
+def draw_figures(results: dict[str, Any], history: Rows, folder: Path) -> list[tuple[str, Path]]:
+    """(caption, file) of every figure there is something to show for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn: list[tuple[str, Path]] = []
+
+    def add(name: str, caption: str, draw: Callable[[Path], None]) -> None:
+        path = folder / f"{len(drawn) + 1:02d}-{name}.png"
+        draw(path)
+        drawn.append((caption, path))
+
+    tasks = list(results["tasks"])
+    if history:
+        add("losses", "Training loss of each task.", lambda p: _curves(history, "loss", tasks, "loss", p))
+    if any("held_out" in row for row in history):
+        add(
+            "held-out",
+            "Loss of the held-out images, by which the number of experts is chosen.",
+            lambda p: _curves(history, "held_out", tasks, "held-out loss", p),
+        )
+    if results["model"]["experts"]:
+        add(
+            "experts-in-use",
+            "How many experts a token of each task uses, over time.",
+            lambda p: _curves(history, "k", tasks, "experts of a token", p, steps=True),
+        )
+    judged = {task: results["tasks"][task]["goal"] for task in tasks}
+    if any("judged" in row for row in history):
+        add("judged", "Figures on the val images while training.", lambda p: _judged(history, judged, p))
+    routing = results.get("routing") or {}
+    for task, found in routing.items():
+        add(
+            f"routing-{slug(task)}",
+            f"{task}: share of the tokens' choices that fall on each expert, layer by layer.",
+            lambda p, found=found: _heat(found["layers"], [f"layer {n}" for n in found["numbers"]], p),  # type: ignore[misc]
+        )
+        if found.get("by_label"):
+            add(
+                f"routing-labels-{slug(task)}",
+                f"{task}: the same in the last sparse layer for images of each label, less the mean of all images.",
+                lambda p, found=found: _heat(found["by_label"], found["labels"], p, signed=True),  # type: ignore[misc]
+            )
+        add(
+            f"spread-{slug(task)}",
+            f"{task}: tokens around a circle, by what the last sparse layer's router says of them; "
+            "dark in one place alone would be a collapsed router.",
+            lambda p, found=found: _ring(found["circle"], p),  # type: ignore[misc]
+        )
+    settled = results.get("settling") or {}
+    for key, distances in (settled.get("distances") or {}).items():
+        task, _, layer = key.partition("/")
+        add(
+            f"settling-{slug(task)}-{layer}",
+            f"{task}, layer {int(layer) + 1}: share of tokens whose first expert differs between two steps.",
+            lambda p, d=distances: _settling(d, settled["steps"], p),  # type: ignore[misc]
+        )
+    if any("conflict" in row for row in history):
+        add(
+            "conflicts",
+            "Cosine between the gradients of two tasks in the last block's shared weights: below 0 they pull apart.",
+            lambda p: _conflicts(history, p),
+        )
+    return drawn
+
+
+def _curves(history: Rows, key: str, tasks: Sequence[str], label: str, path: Path, steps: bool = False) -> None:
+    with axes_in(path, 7, 3.4) as axes:
+        for i, task in enumerate(tasks):
+            points = [(row["epoch"], row[key][task]) for row in history if task in row.get(key, {})]
+            if points:
+                x, y = zip(*points, strict=True)
+                if steps:
+                    axes.step(x, y, where="post", color=colour(i), label=plain(task))
+                else:
+                    axes.plot(x, y, color=colour(i), label=plain(task), marker="." if len(x) < 40 else None)
+        axes.set_xlabel("step")
+        axes.set_ylabel(label)
+        if steps:
+            axes.yaxis.get_major_locator().set_params(integer=True)
+        axes.legend(frameon=False)
+
+
+def _judged(history: Rows, goals: Mapping[str, str], path: Path) -> None:
+    with axes_in(path, 7, 3.4) as axes:
+        for i, (task, goal) in enumerate(goals.items()):
+            points = [
+                (row["epoch"], row["judged"][task][goal])
+                for row in history
+                if row.get("judged", {}).get(task, {}).get(goal) is not None
+            ]
+            if points:
+                axes.plot(*zip(*points, strict=True), color=colour(i), marker="o", label=plain(f"{task}: {goal}"))
+        axes.set_xlabel("step")
+        axes.set_ylabel("percent")
+        axes.legend(frameon=False)
+
+
+def _heat(values: Sequence[Sequence[float]], names: Sequence[str], path: Path, signed: bool = False) -> None:
+    table = 100 * np.array(values, float)
+    with axes_in(path, 1.6 + 0.55 * table.shape[1], 1.1 + 0.28 * len(names)) as axes:
+        most = max(float(np.abs(table).max()), 1e-9)
+        limits = {"vmin": -most, "vmax": most, "cmap": "RdBu_r"} if signed else {"vmin": 0, "cmap": "Blues"}
+        shown = axes.imshow(table, aspect="auto", **limits)
+        axes.set_xticks(range(table.shape[1]), [str(i + 1) for i in range(table.shape[1])])
+        axes.set_yticks(range(len(names)), [plain(name) for name in names], fontsize=8)
+        axes.set_xlabel("expert")
+        axes.figure.colorbar(shown, ax=axes, label="points" if signed else "percent")
+
+
+def _ring(density: Sequence[float], path: Path) -> None:
+    values = np.array(density)
+    with axes_in(path, 3.2, 2.9) as axes:
+        angles = np.linspace(-np.pi, np.pi, len(values) + 1)
+        strongest = max(float(values.max()), 1e-12)
+        for start, end, value in zip(angles, angles[1:], values, strict=False):
+            arc = np.linspace(start, end, 4)
+            outer = np.stack([np.cos(arc), np.sin(arc)])
+            ring = np.concatenate([outer, 0.7 * outer[:, ::-1]], axis=1)
+            axes.fill(*ring, color="#1f4e79", alpha=float(0.05 + 0.95 * value / strongest), linewidth=0)
+        axes.set_aspect("equal")
+        axes.axis("off")
+
+
+def _settling(distances: Sequence[Sequence[float]], steps: Sequence[int], path: Path) -> None:
+    with axes_in(path, 4.2, 3.6) as axes:
+        shown = axes.imshow(np.array(distances), vmin=0, vmax=1, cmap="viridis", origin="lower")
+        ticks = np.unique(np.linspace(0, len(steps) - 1, 5).round().astype(int))
+        for set_ticks in (axes.set_xticks, axes.set_yticks):
+            set_ticks(ticks, [str(steps[i]) for i in ticks], fontsize=8)
+        axes.set_xlabel("step")
+        axes.set_ylabel("step")
+        axes.figure.colorbar(shown, ax=axes, label="Hamming distance")
+
+
+def _conflicts(history: Rows, path: Path) -> None:
+    pairs = sorted({pair for row in history for pair in row.get("conflict", {})})
+    with axes_in(path, 7, 3.2) as axes:
+        for i, pair in enumerate(pairs):
+            values = [row["conflict"][pair] for row in history if pair in row.get("conflict", {})]
+            axes.hist(values, bins=np.linspace(-1, 1, 41), color=colour(i), alpha=0.6, label=plain(pair))
+        axes.axvline(0, color="#5b5b5b", linewidth=0.8)
+        axes.set_xlabel("cosine")
+        axes.set_ylabel("steps")
+        axes.legend(frameon=False)

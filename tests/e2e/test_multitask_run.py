@@ -1,0 +1,239 @@
+"""Several tasks in one model, from data to predictions: the files, the figures, stopping in the middle, the errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from test_command_line import manylabel
+
+from manylabel.atomic import sha256
+from manylabel.config import load_recipe
+from manylabel.data.scenes import scene_image
+from manylabel.error import BundleError, ConfigError, DataError
+from manylabel.multitask.judging import evaluate_tasks
+from manylabel.multitask.loop import MultiTaskTrainer
+from manylabel.multitask.predict import FoundObjects, TaskPredictor, overlay
+from manylabel.multitask.run import train_tasks
+from manylabel.stop import Stopped
+
+SCENES = {"train": 24, "val": 6, "size": 64}
+SMALL: dict[str, Any] = {
+    "tasks": {
+        "labels": {
+            "kind": "multi_label",
+            "data": {"path": "scenes", "workers": 0, "scenes": SCENES},
+            "image_size": 64,
+            "batch_size": 4,
+            "augment": {"flip": True},
+        },
+        "objects": {
+            "kind": "detection",
+            "data": {"path": "scenes", "workers": 0, "scenes": SCENES},
+            "image_size": 64,
+            "batch_size": 2,
+            "augment": {"flip": True},
+            "detector": {
+                "name": "cascade",
+                "width": 16,
+                "levels": [1],
+                "proposals": 20,
+                "test_proposals": 20,
+                "box_samples": 16,
+                "anchor_samples": 32,
+                "box_hidden": 32,
+                "mask_width": 8,
+                "mask_layers": 1,
+                "score": 0.0,
+            },
+        },
+    },
+    "vit": {"size": "own", "layers": 2, "heads": 2, "width": 16, "hidden": 32, "patch": 8},
+    "experts": {"count": 4},
+    "selection": {"every": 2, "patience": 2, "held_out": 0.2},
+    "train": {"steps": 8, "ema": 0.9, "checkpoint_minutes": 1000},
+}
+
+
+def _with(**sections: dict[str, Any]) -> dict[str, Any]:
+    return {**SMALL, **{name: {**SMALL.get(name, {}), **values} for name, values in sections.items()}}
+
+
+def _weights(folder: Path) -> str:
+    return sha256(folder / "bundle" / "weights.safetensors")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("several") / "run"
+    train_tasks(folder, recipe=_with(train={"judge_every": 4}))
+    return folder
+
+
+def test_what_a_run_leaves(run: Path) -> None:
+    results = json.loads((run / "results.json").read_text())
+    assert set(results["tasks"]) == {"labels", "objects"}
+    assert results["tasks"]["labels"]["goal"] == "mAP"
+    assert {"AP", "AP50", "mask AP"} <= set(results["tasks"]["objects"]["figures"])
+    assert results["tasks"]["labels"]["active_parameters"] < results["model"]["parameters"]
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [row["epoch"] for row in rows if "held_out" in row] == [2, 4, 6, 8]
+    assert [row["epoch"] for row in rows if "judged" in row] == [4]
+    page = (run / "report.html").read_text()
+    assert "objects" in page
+    assert "http" not in page.split("<body>")[1]
+
+
+def test_a_bundle_says_what_the_run_said(run: Path) -> None:
+    again = evaluate_tasks(run)
+    told = json.loads((run / "results.json").read_text())
+    for name in ("labels", "objects"):
+        for figure, value in told["tasks"][name]["figures"].items():
+            assert again["tasks"][name]["figures"][figure] == (
+                None if value is None else pytest.approx(value, abs=0.01)
+            )
+        assert again["tasks"][name]["experts"] == told["tasks"][name]["experts"]
+
+
+def test_predictions_of_each_task(run: Path, tmp_path: Path) -> None:
+    picture = Image.fromarray(scene_image(0, 5, 96))
+    predictor = TaskPredictor.load(run)
+    (labels,) = predictor.predict(picture, "labels")
+    assert len(labels.labels) == 28  # type: ignore[union-attr]
+    (found,) = predictor.predict(picture, "objects", score=0.0)
+    assert isinstance(found, FoundObjects)
+    for one in found.objects:
+        left, top, right, bottom = one.box
+        assert 0 <= left <= right <= 96
+        assert 0 <= top <= bottom <= 96
+        pixels = one.pixels()
+        assert pixels is not None
+        assert pixels.shape == (96, 96)
+    assert np.asarray(overlay(picture, found)).shape == (96, 96, 3)
+    (broken,) = predictor.predict([b"nonsense"], "objects")
+    assert broken.error is not None
+    with pytest.raises(ConfigError, match="no task 'object'.*objects"):
+        predictor.predict(picture, "object")
+
+
+def test_only_the_experts_of_the_task_are_computed(run: Path) -> None:
+    predictor = TaskPredictor.load(run)
+    seen: list[int] = []
+    bank = next(m for name, m in predictor.model.named_modules() if name.endswith("mlp.experts"))
+    bank.register_forward_pre_hook(lambda _module, given: seen.append(len(given[0])))
+    predictor.predict(Image.new("RGB", (64, 64)), "labels")
+    tokens = (64 // 8) ** 2
+    assert seen == [pytest.approx(tokens * predictor.model.k("labels"), abs=tokens)]
+    assert seen[0] < tokens * 4
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    import yaml
+
+    recipe, out = tmp_path / "small.yaml", tmp_path / "run"
+    recipe.write_text(yaml.safe_dump(SMALL))
+    trained = manylabel("train", "--recipe", recipe, "--out", out, "--set", "train.steps=2")
+    assert trained.returncode == 0, trained.stderr
+    assert "mask AP" in trained.stdout
+    Image.fromarray(scene_image(0, 1, 64)).save(tmp_path / "a.jpg")
+    asked = manylabel("predict", out, tmp_path / "a.jpg")
+    assert asked.returncode == 2
+    assert "choose one with --task: labels, objects" in asked.stderr
+    found = manylabel(
+        "predict", out, tmp_path / "a.jpg", "--task", "objects", "--json", "--overlay", tmp_path / "drawn"
+    )
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)[0]["image"].endswith("a.jpg")
+    assert len(list((tmp_path / "drawn").glob("*.png"))) == 1
+    refused = manylabel("train", "--recipe", recipe, "--out", out, "--head", "hsq")
+    assert refused.returncode == 2
+    assert "--head" in refused.stderr
+    again = manylabel("train", "--recipe", recipe, "--out", out)
+    assert again.returncode == 2
+    assert "already holds a run" in again.stderr
+
+
+@pytest.mark.parametrize("stops", [[1], [4], [2, 5]])
+def test_stopped_and_resumed_it_ends_in_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: list[int]
+) -> None:
+    """The number of experts changes at steps 4, 6 and 8 or so: before, at and after such a step."""
+    settings = ["train.first=labels", "train.first_steps=2", "train.steps=6"]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    train_tasks(whole, recipe=SMALL, settings=settings)
+    step = MultiTaskTrainer._after_step
+    left = list(stops)
+
+    def stop_there(self: MultiTaskTrainer) -> None:
+        if left and self.position.step == left[0]:
+            left.pop(0)
+            self.stop.signal = 15
+        step(self)
+
+    monkeypatch.setattr(MultiTaskTrainer, "_after_step", stop_there)
+    with pytest.raises(Stopped, match="everything is saved"):
+        train_tasks(parts, recipe=SMALL, settings=settings)
+    for _ in stops[1:]:
+        with pytest.raises(Stopped):
+            train_tasks(parts, resume=True)
+    train_tasks(parts, resume=True)
+    assert _weights(parts) == _weights(whole)
+    assert (parts / "metrics.jsonl").read_text() == (whole / "metrics.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    "sharing", [{"sharing": "dense"}, {"sharing": "taps"}, {"router": "agnostic"}, {"capacity": 0.0, "priority": True}]
+)
+def test_other_ways_to_share_train(tmp_path: Path, sharing: dict[str, Any]) -> None:
+    result = train_tasks(tmp_path / "run", recipe=_with(experts=sharing), settings=["train.steps=2"])
+    assert result.results["tasks"]["objects"]["figures"]["AP"] is not None
+
+
+def test_any_head_on_top(tmp_path: Path) -> None:
+    settings = [
+        "train.steps=2",
+        "tasks.labels.head.name=ml_decoder",
+        "tasks.labels.head.dim=16",
+        "tasks.labels.head.heads=2",
+    ]
+    result = train_tasks(tmp_path / "run", recipe=SMALL, settings=settings)
+    assert result.results["tasks"]["labels"]["figures"]["mAP"] > 0
+
+
+def test_learning_happens(tmp_path: Path) -> None:
+    """The loss of both tasks falls."""
+    train_tasks(
+        tmp_path / "run", recipe=SMALL, settings=["train.steps=40", "optimiser.lr=0.003", "selection.adaptive=false"]
+    )
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    for task in ("labels", "objects"):
+        losses = [row["loss"][task] for row in rows]
+        assert np.mean(losses[-8:]) < 0.9 * np.mean(losses[:4])
+
+
+def test_data_that_a_task_cannot_use(tmp_path: Path, photos: Path) -> None:
+    tasks = {"objects": {**SMALL["tasks"]["objects"], "data": {"path": str(photos), "workers": 0}}}
+    with pytest.raises(DataError, match="has no boxes"):
+        train_tasks(tmp_path / "run", recipe={**SMALL, "tasks": tasks})
+    with pytest.raises(ConfigError, match="no task 'label'.*labels"):
+        train_tasks(tmp_path / "run", recipe=_with(train={"first": "label", "first_steps": 1}), overwrite=True)
+    with pytest.raises(DataError, match="too few to hold out"):
+        train_tasks(tmp_path / "run", recipe=_with(selection={"held_out": 0.001}), overwrite=True)
+
+
+def test_a_bundle_that_was_changed_is_refused(run: Path, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "bundle"
+    shutil.copytree(run / "bundle", copy)
+    (copy / "tasks.json").write_text((copy / "tasks.json").read_text().replace("labels", "label5", 1))
+    with pytest.raises(BundleError, match="another checksum"):
+        TaskPredictor.load(copy)
+
+
+def test_the_recipe_for_a_laptop_is_of_several_tasks() -> None:
+    assert set(load_recipe("adamv-moe-scenes")["tasks"]) == {"labels", "objects"}

@@ -1,0 +1,168 @@
+"""The vision transformer for several tasks: the same as timm's where it is dense, windows, positions, what is shared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import timm
+import torch
+from safetensors.torch import save_file
+
+from manylabel.backbone.moe_vit import Block, MoeViT, Routes
+from manylabel.backbone.taps import START, THRESHOLD, TapsLinear, is_unchanged, sharing_cost, take_turn, with_changes
+from manylabel.backbone.vit_size import SIZES, VitSize, size_of, sparse_layers
+from manylabel.backbone.vit_weights import begin_with
+from manylabel.config import ExpertsConfig, VitConfig
+from manylabel.error import ConfigError, WeightsError
+
+SMALL = VitSize(4, 2, 16, 32)
+DENSE = ExpertsConfig(sharing="dense")
+
+
+def _vit(experts: ExpertsConfig = DENSE, size: VitSize = SMALL, **sides: int) -> MoeViT:
+    torch.manual_seed(0)
+    return MoeViT(size, 8, experts, sides or {"labels": 32}).eval()
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> tuple[torch.nn.Module, str]:
+    """A plain ViT of timm with random weights, and a file of them."""
+    torch.manual_seed(1)
+    body = timm.create_model(
+        "vit_tiny_patch16_224",
+        img_size=32,
+        patch_size=8,
+        embed_dim=16,
+        depth=4,
+        num_heads=2,
+        mlp_ratio=2,
+        class_token=False,
+        global_pool="avg",
+        fc_norm=False,
+        num_classes=0,
+    ).eval()
+    for parameter in body.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    path = tmp_path / "vit.safetensors"
+    save_file(body.state_dict(), path)
+    return body, str(path)
+
+
+@pytest.mark.parametrize("sharing", ["dense", "experts"])
+def test_it_begins_as_the_transformer_it_was_given(weights: tuple[torch.nn.Module, str], sharing: str) -> None:
+    """Experts that are all the same MLP, with weights that add up to 1, are that MLP; a hundredth of noise is allowed."""
+    body, path = weights
+    vit = _vit(ExpertsConfig(sharing=sharing, renormalise=True, capacity=0))  # type: ignore[arg-type]
+    begin_with(vit, path)
+    x = torch.randn(2, 3, 32, 32)
+    theirs = body.forward_features(x).transpose(1, 2).unflatten(2, (4, 4))
+    ours = vit(x, "labels", 2).final
+    torch.testing.assert_close(ours, theirs, atol=1e-5 if sharing == "dense" else 0.1, rtol=1e-4)
+
+
+def test_weights_of_another_transformer_are_refused(weights: tuple[torch.nn.Module, str], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"has the shape \(16,\), where this transformer has \(32,\)"):
+        begin_with(_vit(size=VitSize(4, 2, 32, 32)), weights[1])
+    with pytest.raises(ConfigError, match="no plain ViT of 6 layers"):
+        begin_with(_vit(size=VitSize(6, 2, 16, 32)), weights[1])
+    with pytest.raises(WeightsError, match="cannot be read"):
+        begin_with(_vit(), str(tmp_path / "none.safetensors"))
+
+
+@pytest.mark.parametrize(("height", "width", "share"), [(4, 4, 0.5), (5, 7, 0.5), (6, 3, 0.34), (4, 4, 1.0)])
+def test_windows_look_at_themselves_alone(height: int, width: int, share: float) -> None:
+    torch.manual_seed(0)
+    block = Block(SMALL, share, 0.0).eval()
+    x = torch.randn(2, height, width, 16)
+    rows, columns = -(-height * share // 1), -(-width * share // 1)
+    rows, columns = int(rows), int(columns)
+    literal = torch.empty_like(x)
+    for top in range(0, height, rows):
+        for left in range(0, width, columns):
+            tile = x[:, top : top + rows, left : left + columns]
+            seen = block.attn(tile.flatten(1, 2)).view_as(tile)
+            literal[:, top : top + rows, left : left + columns] = seen
+    torch.testing.assert_close(block.look(x), literal, atol=1e-6, rtol=1e-5)
+
+
+def test_images_of_any_size() -> None:
+    vit = _vit(ExpertsConfig(count=4), labels=32, objects=64)
+    for task, size, grid in (("labels", (32, 32), (4, 4)), ("labels", (40, 24), (5, 3)), ("objects", (50, 61), (7, 8))):
+        assert vit(torch.randn(1, 3, *size), task, 2).final.shape == (1, 16, *grid)
+
+
+def test_tasks_share_experts_and_have_their_own_routers() -> None:
+    vit = _vit(ExpertsConfig(count=4), labels=32, objects=32)
+    routes = Routes()
+    vit(torch.randn(1, 3, 32, 32), "objects", 3, routes).final.sum().backward()
+    assert sorted(routes.layers) == [1, 3]
+    assert routes.layers[1].expert.shape == (16, 3)
+    touched = {name for name, p in vit.named_parameters() if p.grad is not None}
+    assert not any("labels" in name for name in touched)
+    assert any("gate.objects" in name for name in touched)
+    assert any("mlp.experts.weight1" in name for name in touched)
+
+
+def test_one_router_for_all_tasks() -> None:
+    vit = _vit(ExpertsConfig(count=4, router="agnostic"), labels=32, objects=32)
+    vit.embed["objects"].load_state_dict(vit.embed["labels"].state_dict())
+    x = torch.randn(1, 3, 32, 32)
+    torch.testing.assert_close(vit(x, "labels", 2).final, vit(x, "objects", 2).final)
+
+
+def test_recomputing_gives_the_same_gradients() -> None:
+    vit = _vit(ExpertsConfig(count=4, noise=0.0)).train()
+    x = torch.randn(2, 3, 32, 32)
+    grads = []
+    for vit.recompute in (False, True):
+        vit.zero_grad()
+        vit(x, "labels", 2).final.square().sum().backward()
+        grads.append([p.grad.clone() for p in vit.parameters() if p.grad is not None])
+    for a, b in zip(*grads, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_sizes_of_the_paper() -> None:
+    """Table 2, and that 8 experts in half of the layers hold 8 MLPs where one was."""
+    for name, millions in (("small*", 11.0), ("small", 21.7), ("base", 85.8), ("uvit-base", 32.3)):
+        with torch.device("meta"):
+            vit = MoeViT(SIZES[name], 16, DENSE, {"labels": 224})
+        assert sum(p.numel() for p in vit.parameters()) / 1e6 == pytest.approx(millions, abs=0.1)
+    assert sparse_layers("every_two", 6) == (1, 3, 5)
+    assert sparse_layers("early", 6) == (0, 1, 2)
+    assert sparse_layers("middle", 6) == (1, 2, 3)
+    assert sparse_layers("later", 6) == (3, 4, 5)
+
+
+def test_sizes_that_cannot_be() -> None:
+    with pytest.raises(ConfigError, match=r"vit\.size.*beside vit\.layers"):
+        size_of(VitConfig(size="own"))
+    with pytest.raises(ConfigError, match=r"vit\.width.*multiple"):
+        size_of(VitConfig(size="small", width=100))
+    with pytest.raises(ConfigError, match=r"vit\.windows"):
+        size_of(VitConfig(size="small", windows=(0.5,)))
+
+
+def test_taps_changes_a_layer_where_a_task_wants_it() -> None:
+    torch.manual_seed(0)
+    body = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU(), torch.nn.Linear(4, 2))
+    x = torch.randn(3, 4)
+    before = body(x)
+    with_changes(body, ["a", "b"])
+    take_turn(body, "a")
+    torch.testing.assert_close(body(x), before)  # nothing is changed to begin with
+    layer = body[0]
+    assert isinstance(layer, TapsLinear)
+    layer.delta["a"].data.fill_(1.0)
+    assert not torch.allclose(body(x), before)
+    take_turn(body, "b")
+    torch.testing.assert_close(body(x), before)
+    layer.score["a"].data.fill_(THRESHOLD / 2)
+    take_turn(body, "a")
+    torch.testing.assert_close(body(x), before)  # not worth its cost any more
+    assert is_unchanged(layer, "a")
+    assert not is_unchanged(layer, "b")
+    assert float(sharing_cost(body, "b").detach()) == pytest.approx(START)
+    (body(x).sum() + sharing_cost(body, "a")).backward()
+    assert layer.score["a"].grad is not None

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from manylabel.config import parse
+from manylabel.detect import DetectionTarget, Detector, DetectorOptions
+from manylabel.error import ConfigError, DataError
+from manylabel.metric.detection import ImageFound, ImageTruth, coco_average_precision, run_lengths
+
+SIZE = (64, 64)
+SMALL: dict[str, Any] = {
+    "width": 16, "levels": (2, 1, 0.5), "proposals": 40, "test_proposals": 30, "box_hidden": 32, "mask_width": 8,
+    "mask_layers": 1, "box_samples": 32, "anchor_samples": 32,
+}  # fmt: skip
+
+
+def build(labels: int = 4, channels: int = 12, **options: Any) -> Detector:
+    torch.manual_seed(0)
+    return Detector(DetectorOptions(**(SMALL | options)), channels=channels, num_labels=labels, patch=8)
+
+
+def features(images: int = 2, channels: int = 12) -> torch.Tensor:
+    return torch.randn(images, channels, 8, 8, generator=torch.Generator().manual_seed(3))
+
+
+def objects(boxes: list[list[float]], labels: list[int], ignore: list[bool] | None = None) -> DetectionTarget:
+    masks = torch.zeros(len(boxes), *SIZE, dtype=torch.bool)
+    for mask, (left, top, right, bottom) in zip(masks, boxes, strict=True):
+        mask[int(top) : int(bottom), int(left) : int(right)] = True
+    ignored = torch.tensor(ignore or [False] * len(boxes), dtype=torch.bool)
+    return DetectionTarget(torch.tensor(boxes).reshape(-1, 4), torch.tensor(labels, dtype=torch.long), masks, ignored)
+
+
+SOME = [objects([[4.0, 6.0, 30.0, 40.0], [35.0, 35.0, 60.0, 62.0]], [0, 3]), objects([[10.0, 10.0, 50.0, 30.0]], [1])]
+NONE = [objects([], []), objects([], [])]
+CROWD = [objects([[0.0, 0.0, 64.0, 64.0]], [1], [True]), objects([[0.0, 0.0, 64.0, 64.0]], [2], [True])]
+
+
+@pytest.mark.parametrize("options", [{}, {"stages": 1}, {"masks": False}, {"levels": (1,)}], ids=str)
+def test_every_trained_weight_gets_a_gradient(options: dict[str, Any]) -> None:
+    detector = build(**options)
+    losses = detector(features(), SIZE, SOME)
+    expected = {"rpn_objectness", "rpn_box"} | ({"mask"} if detector.options.masks else set())
+    for stage in range(1, detector.options.stages + 1):
+        expected |= {f"cls_{stage}", f"box_{stage}"}
+    assert set(losses) == expected
+    assert all(loss.shape == () and torch.isfinite(loss) for loss in losses.values())
+    sum(losses.values()).backward()
+    assert [name for name, p in detector.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0] == []
+
+
+@pytest.mark.parametrize("targets", [NONE, CROWD], ids=["no objects", "all is a crowd"])
+def test_images_without_objects_teach_background_alone(targets: list[DetectionTarget]) -> None:
+    detector = build()
+    losses = detector(features(), SIZE, targets)
+    for name in ("rpn_box", "box_1", "box_2", "box_3", "mask"):
+        assert losses[name] == 0
+    if targets is NONE:
+        assert losses["cls_1"] > 0
+        assert losses["rpn_objectness"] > 0
+    sum(losses.values()).backward()
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in detector.parameters())
+
+
+def test_what_is_found_has_the_right_form() -> None:
+    detector = build(most=7, score=0.0).eval()
+    with torch.no_grad():
+        found = detector(features(), SIZE)
+    for each in found:
+        assert len(each) == 7
+        assert each.boxes.min() >= 0
+        assert each.boxes.max() <= 64
+        assert (each.scores.diff() <= 0).all()  # best first
+        assert each.masks.shape == (7, 28, 28)
+        assert each.paste(SIZE).shape == (7, *SIZE)
+    with pytest.raises(ValueError, match="masks=False"):
+        build(masks=False).eval()(features(), SIZE)[0].paste(SIZE)
+
+
+def test_an_image_is_judged_alike_alone_and_among_others() -> None:
+    detector = build(score=0.0).eval()
+    with torch.no_grad():
+        together, alone = detector(features(3), SIZE), detector(features(3)[1:2], SIZE)
+    for name in ("boxes", "scores", "masks"):
+        torch.testing.assert_close(getattr(together[1], name), getattr(alone[0], name), atol=1e-4, rtol=1e-4)
+    assert torch.equal(together[1].labels, alone[0].labels)
+
+
+def test_labels_in_another_order_are_found_in_another_order() -> None:
+    detector = build(score=0.0).eval()
+    order = torch.tensor([2, 0, 3, 1])
+    with torch.no_grad():
+        before = detector(features(1), SIZE)[0]
+        for head in detector.cascade.heads:
+            head.label.weight[:4], head.label.bias[:4] = head.label.weight[order], head.label.bias[order]
+        detector.mask.label.weight.copy_(detector.mask.label.weight[order])
+        after = detector(features(1), SIZE)[0]
+    assert torch.equal(order[after.labels], before.labels)
+    torch.testing.assert_close(after.boxes, before.boxes)
+    torch.testing.assert_close(after.masks, before.masks)
+
+
+def test_held_out_losses_are_the_same_every_time_and_leave_chance_alone() -> None:
+    detector = build(box_samples=8, anchor_samples=8).eval()
+    torch.manual_seed(5)
+    first = detector(features(), SIZE, SOME)
+    drawn = torch.rand(3)
+    second = detector(features(), SIZE, SOME)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    torch.manual_seed(5)
+    assert torch.equal(torch.rand(3), drawn)
+    detector.train()
+    assert not torch.equal(detector(features(), SIZE, SOME)["cls_1"], detector(features(), SIZE, SOME)["cls_1"])
+
+
+def test_half_precision_keeps_boxes_and_losses_whole() -> None:
+    detector = build().eval()
+    with torch.no_grad():
+        exact = detector(features(), SIZE, SOME)
+        with torch.autocast("cpu", torch.bfloat16):
+            losses, found = detector(features(), SIZE, SOME), detector(features(), SIZE)
+    assert all(loss.dtype == torch.float32 for loss in losses.values())
+    assert {each.dtype for each in (found[0].boxes, found[0].scores, found[0].masks)} == {torch.float32}
+    assert abs(float(losses["rpn_objectness"] - exact["rpn_objectness"])) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("boxes", "labels", "said"),
+    [
+        ([[5.0, 5.0, 5.0, 20.0]], [0], "image 1 of the batch: the box .* has no area"),
+        ([[5.0, float("nan"), 9.0, 20.0]], [0], "image 1 of the batch: the box .* has no area"),
+        ([[5.0, 5.0, 9.0, 20.0]], [4], "image 1 of the batch: label 4, where there are 4"),
+    ],
+)
+def test_objects_that_cannot_be_learned_are_named(boxes: list[list[float]], labels: list[int], said: str) -> None:
+    count = len(boxes)
+    wrong = DetectionTarget(torch.tensor(boxes), torch.tensor(labels), None, torch.zeros(count, dtype=torch.bool))
+    with pytest.raises(DataError, match=said):
+        build()(features(), SIZE, [SOME[0], wrong])
+
+
+def test_masks_must_fit_the_image_and_their_boxes() -> None:
+    small = DetectionTarget(SOME[0].boxes, SOME[0].labels, torch.zeros(2, 32, 32, dtype=torch.bool), SOME[0].ignore)
+    with pytest.raises(DataError, match=r"image 0 of the batch: masks of \(32, 32\)"):
+        build()(features(), SIZE, [small, SOME[1]])
+    with pytest.raises(DataError, match="do not belong together"):
+        DetectionTarget(SOME[0].boxes, SOME[0].labels, torch.zeros(1, *SIZE, dtype=torch.bool), SOME[0].ignore)
+    with pytest.raises(ValueError, match="patches of 8 give"):
+        build()(features(), (72, 64))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"levels": (4, 1)}, "without gaps"),
+        ({"levels": ()}, "without gaps"),
+        ({"stages": 4}, "1 to 3"),
+        ({"anchors": (32, 64)}, "4 sides above 0"),
+        ({"nms": 0}, "above 0"),
+        ({"score": float("nan")}, "at least 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=f"detector.*{said}"):
+        DetectorOptions(**wrong)
+
+
+def test_settings_can_be_given_as_text() -> None:
+    options = parse(DetectorOptions, {"levels": "2,1,0.5", "ratios": [0.5, 1, 2], "masks": False}, "detector")
+    assert options.levels == (2, 1, 0.5)
+    assert not options.masks
+
+
+# --- does it learn ---------------------------------------------------------------------------------------------------
+
+
+def drawn(rng: np.random.Generator) -> tuple[torch.Tensor, DetectionTarget]:
+    """Bright and dark rectangles that do not touch, on noise."""
+    image, taken = rng.normal(0, 0.1, (3, *SIZE)).astype(np.float32), np.zeros(SIZE, bool)
+    boxes, labels = [], []
+    for _ in range(rng.integers(0, 4)):
+        (width, height), label = rng.integers(10, 30, 2), int(rng.integers(2))
+        left, top = int(rng.integers(0, 64 - width)), int(rng.integers(0, 64 - height))
+        place = (slice(top, top + height), slice(left, left + width))
+        if not taken[place].any():
+            taken[place] = True
+            image[:, *place] = 1 if label else -1
+            boxes.append([float(left), float(top), float(left + width), float(top + height)])
+            labels.append(label)
+    return torch.from_numpy(image), objects(boxes, labels)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Products this small are faster without company."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("stages", [1, 3])
+def test_planted_rectangles_are_learned(stages: int) -> None:
+    rng = np.random.default_rng(0)
+    images, targets = zip(*[drawn(rng) for _ in range(12)], strict=True)
+    detector = build(labels=2, channels=48, stages=stages, levels=(2, 1), width=24)
+    stem = nn.Sequential(
+        nn.Conv2d(3, 24, 4, stride=4), nn.GELU(), nn.Conv2d(24, 24, 3, padding=1), nn.GELU(),
+        nn.Conv2d(24, 48, 2, stride=2), nn.GELU(), nn.Conv2d(48, 48, 3, padding=1),
+    )  # fmt: skip
+    optimiser = torch.optim.AdamW([*stem.parameters(), *detector.parameters()], lr=2e-3)
+    pixels = torch.stack(images)
+    for _ in range(90):
+        chosen = torch.randperm(len(images))[:6]
+        losses = detector(stem(pixels[chosen]), SIZE, [targets[i] for i in chosen])
+        optimiser.zero_grad()
+        sum(losses.values()).backward()
+        optimiser.step()
+    detector.eval()
+    with torch.no_grad():
+        found = detector(stem(pixels), SIZE)
+    truth = [ImageTruth(SIZE, t.boxes.numpy(), t.labels.numpy(), t.masks.numpy()) for t in targets]
+    guess = [
+        ImageFound(f.boxes.numpy(), f.labels.numpy(), f.scores.numpy(), run_lengths(f.paste(SIZE).numpy()))
+        for f in found
+    ]
+    for kind in ("box", "mask"):
+        result = coco_average_precision(truth, guess, 2, kind)  # type: ignore[arg-type]
+        assert result.ap50 is not None
+        assert result.ap50 > 0.5, kind

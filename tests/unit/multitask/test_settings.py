@@ -1,0 +1,94 @@
+"""Settings of several tasks: what is laid over what, and what cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from manylabel.config import MultiTaskConfig, dump, load_recipe, parse, recipe_names
+from manylabel.config.parse import plain
+from manylabel.error import ConfigError
+from manylabel.multitask.model import MultiTaskModel
+from manylabel.multitask.settings import make_multitask_config, names_tasks
+
+LABELS: dict[str, Any] = {"kind": "multi_label", "data": {"path": "scenes"}}
+OBJECTS: dict[str, Any] = {"kind": "detection", "data": {"path": "scenes"}}
+
+
+def _values(**more: Any) -> dict[str, Any]:
+    return {"tasks": {"labels": LABELS, "objects": OBJECTS}, "vit": {"size": "tiny"}, **more}
+
+
+def test_settings_reach_a_task() -> None:
+    config = make_multitask_config(
+        _values(),
+        ["tasks.labels.head.name=ml_decoder", "tasks.labels.head.groups=4", "tasks.objects.weight=0.5"],
+        seed=3,
+    )
+    assert config.tasks["labels"].head.name == "ml_decoder"
+    assert config.tasks["labels"].head.options["groups"] == 4
+    assert config.tasks["objects"].weight == 0.5
+    assert config.train.seed == 3
+
+
+def test_another_head_drops_the_options_of_the_old_one() -> None:
+    values = _values(tasks={"labels": {**LABELS, "head": {"name": "linear", "dropout": 0.3}}})
+    config = make_multitask_config(values, ["tasks.labels.head.name=ml_decoder"])
+    assert config.tasks["labels"].head.options["dropout"] != 0.3
+
+
+def test_data_for_tasks_that_name_none() -> None:
+    values = _values(tasks={"a": {"kind": "multi_label"}, "b": OBJECTS})
+    config = make_multitask_config(values, data={"path": "photos"})
+    assert config.tasks["a"].data.path.endswith("photos")
+    assert config.tasks["b"].data.path == "scenes"
+
+
+@pytest.mark.parametrize(
+    ("values", "settings", "message"),
+    [
+        ({"tasks": {}}, [], "tasks must name one task or more"),
+        ({"tasks": {"a": {"kind": "multi_label"}}}, [], "task a has no data"),
+        ({"tasks": {"a.b": LABELS}}, [], "no name for a task"),
+        ({"tasks": {"a": {**LABELS, "knd": 1}}}, [], r"no setting 'tasks\.a\.knd'.*kind"),
+        ({"tasks": {"a": {**LABELS, "kind": "multilabel"}}}, [], r"tasks\.a\.kind cannot be.*multi_label"),
+        ({"tasks": {"a": {**LABELS, "loss": "cross_entropy"}}}, [], "needs kind: single_label"),
+        ({"tasks": {"a": "scenes"}}, [], r"tasks\.a takes settings of its own"),
+        ({"tasks": {"a": LABELS}}, ["experts.count=0"], r"experts\.count"),
+        ({"tasks": {"a": OBJECTS}}, ["tasks.a.detector.stages=7"], r"detector\.stages"),
+        ({"tasks": {"a": OBJECTS}}, ["tasks.a.detector.name=yolo"], "no detector 'yolo'"),
+    ],
+)
+def test_what_cannot_be(values: dict[str, Any], settings: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make_multitask_config(values, settings)
+
+
+def test_one_label_competes_by_default() -> None:
+    config = make_multitask_config({"tasks": {"a": {**LABELS, "kind": "single_label"}}})
+    assert config.tasks["a"].loss.name == "cross_entropy"
+
+
+def test_more_experts_than_there_are() -> None:
+    config = make_multitask_config(_values(selection={"k": 9}))
+    with pytest.raises(ConfigError, match="9 experts to begin with, where a layer has 8"):
+        MultiTaskModel(config, {"labels": 3, "objects": 3})
+
+
+def test_a_config_survives_a_file() -> None:
+    import yaml
+
+    config = make_multitask_config(_values(), ["experts.count=4"])
+    again = parse(MultiTaskConfig, yaml.safe_load(dump(config)))
+    assert plain(again) == plain(config)
+
+
+@pytest.mark.parametrize("name", [name for name in recipe_names() if names_tasks(load_recipe(name))])
+def test_the_model_of_a_recipe(name: str) -> None:
+    import torch
+
+    config = make_multitask_config(load_recipe(name), data={"path": "scenes"})
+    with torch.device("meta"):
+        model = MultiTaskModel(config, dict.fromkeys(config.tasks, 20), load_weights=False)
+    assert set(model.heads) == set(config.tasks)

@@ -1,0 +1,50 @@
+"""The benchmark of sparse experts: the rows it promises, and times that are the best of several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from manylabel.bench import run_bench
+from manylabel.bench.experts import PEERS, best
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """On a busy machine two threads spend their time waiting for each other at every one of these tiny products."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_rows_of_the_quick_benchmark() -> None:
+    rows = run_bench("experts", quick=True)
+    assert [(row.name, row.peer_name) for row in rows[:4]] == [
+        ("16 experts", "8 experts"),
+        ("32 experts", "8 experts"),
+        ("64 experts", "8 experts"),
+        ("sparse experts", "all experts on all tokens"),
+    ]
+    assert {row.peer_name for row in rows[4:]} <= set(PEERS)  # those that are installed
+    for row in rows:
+        assert row.unit == "ms"
+        assert row.ours > 0
+        assert row.ratio == row.peer / row.ours
+
+
+def test_the_best_of_several_turns_without_the_first() -> None:
+    waits = iter([0.0, 0.06, 0.03])
+    order: list[str] = []
+
+    def slow() -> None:
+        order.append("slow")
+        time.sleep(next(waits))
+
+    found = best({"slow": slow, "quick": lambda: order.append("quick")}, repeats=2)
+    assert 0.03 <= found["slow"] < 0.06
+    assert found["quick"] < 0.03
+    assert order == ["slow", "quick"] * 3
