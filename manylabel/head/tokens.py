@@ -54,12 +54,13 @@ class Tokens(nn.Module):
         self.keep = 1 - options.token_dropout
         self.dropout = nn.Dropout(options.feature_dropout)
         self.onto = options.earlier == "onto" and FINAL in self.stages
-        self.project = nn.ModuleDict(
-            {s: nn.Linear(channels[s], dim, bias=not self.onto or s == FINAL) for s in self.stages}
-        )
+        self.project = nn.ModuleDict()
         for stage in self.stages:
-            if self.onto and stage != FINAL:
-                nn.init.zeros_(self.project[stage].weight)
+            adds = self.onto and stage != FINAL
+            layer = nn.Linear(channels[stage], dim, bias=not adds)
+            if adds:
+                nn.init.zeros_(layer.weight)
+            self.project[stage] = layer
         self.activation = activation or nn.Identity()
         several = len(options.stages) > 1
         self.scale = nn.ParameterDict({s: nn.Parameter(0.02 * torch.randn(dim)) for s in self.stages if several})
