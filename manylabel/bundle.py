@@ -111,6 +111,10 @@ def check_sums(folder: Path, files: Sequence[str]) -> None:
 def load_bundle(path: Path | str) -> Bundle:
     """A bundle from its folder (or its run's), after its checksums have been compared."""
     folder = find_bundle(Path(path))
+    if (folder / "tasks.json").is_file():
+        raise BundleError(
+            f"{folder} is a model for several tasks: manylabel predict and evaluate take it, with --task NAME"
+        )
     check_sums(folder, FILES)
     try:
         config = parse(Config, load_yaml(folder / "config.yaml"))

@@ -23,6 +23,7 @@ from manylabel.cli.multitask import (
     has_several_tasks,
     predict_several,
     refuse,
+    report_several,
     train_several,
 )
 from manylabel.error import ManylabelError
@@ -293,6 +294,9 @@ def report(
     out: Annotated[Path | None, typer.Option(help="file to write; default: report.html in that folder")] = None,
 ) -> None:
     """Make the HTML report of a run again from its results.json."""
+    if has_several_tasks(run):
+        report_several(run, out)
+        return
     from manylabel.report import report_from_files
 
     typer.echo(report_from_files(run, out))

@@ -69,6 +69,12 @@ def evaluate_several(run: Path, data: str | None, task: str | None, json_file: P
         write_json(json_file, results)
 
 
+def report_several(run: Path, out: Path | None) -> None:
+    from manylabel.report.multitask_page import report_from_run
+
+    typer.echo(report_from_run(run, out))
+
+
 def predict_several(
     bundle: Path, images: list[Path], task: str | None, as_json: bool, top: int | None, overlays: Path | None
 ) -> None:

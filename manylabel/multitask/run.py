@@ -31,6 +31,7 @@ from manylabel.multitask.classify import ClassificationWork
 from manylabel.multitask.find import DetectionWork
 from manylabel.multitask.loop import MultiTaskTrainer, StepProgress
 from manylabel.multitask.model import MultiTaskModel
+from manylabel.multitask.patches import draw_patches
 from manylabel.multitask.probe import settling
 from manylabel.multitask.results import describe_tasks
 from manylabel.multitask.routing import describe_routing, watch
@@ -217,6 +218,7 @@ class _Run:
         results["routing"] = describe_routing(watched, works)
         results["settling"] = settling(self.folder / "routing")
         if self.accelerator.is_main_process:
+            draw_patches(model, works, self.folder / "routing", self.accelerator.device)
             facts = {name: TaskFacts.of(work, judged[name]) for name, work in works.items()}
             save_multitask_bundle(self.folder / "bundle", model, without_paths(self.config), facts, results)
             write_json(self.folder / "results.json", results)

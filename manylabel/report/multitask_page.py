@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,19 @@ from typing import Any
 import numpy as np
 
 from manylabel.atomic import write_text
+from manylabel.error import DataError
 from manylabel.report.drawing import axes_in, colour, plain, slug
 from manylabel.report.page import fill
 
+PATCHES = "the edge of a patch shows its first expert in the last sparse layer, the tint its second."
 Rows = Sequence[Mapping[str, Any]]
 
 
 def write_multitask_report(results: dict[str, Any], history: Rows, out: Path) -> Path:
     """The page in the file `out`; figures go to a folder `figures` beside it."""
     figures = draw_figures(results, history, out.parent / "figures")
+    patches = sorted((out.parent / "routing").glob("patches-*.png"))
+    figures += [(f"{path.stem.split('-')[1]}: {PATCHES}", path) for path in patches]
     pictures = [
         {"caption": caption, "picture": "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()}
         for caption, path in figures
@@ -29,6 +34,17 @@ def write_multitask_report(results: dict[str, Any], history: Rows, out: Path) ->
         fill("multitask.html.j2", ("style.css", "comparison.css"), (), {}, **results, names=names, figures=pictures),
     )
     return out
+
+
+def report_from_run(folder: Path, out: Path | None = None) -> Path:
+    """The page of a run's results.json and metrics.jsonl, by default as report.html in its folder."""
+    try:
+        results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        history = [json.loads(line) for line in lines]
+    except (OSError, ValueError) as error:
+        raise DataError(f"{folder} is no finished run with several tasks: {error}") from error
+    return write_multitask_report(results, history, out or folder / "report.html")
 
 
 def draw_figures(results: dict[str, Any], history: Rows, folder: Path) -> list[tuple[str, Path]]:

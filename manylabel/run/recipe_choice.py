@@ -50,9 +50,7 @@ def _transferred(transfer: str, asked: Config, names_head: bool) -> dict[str, An
     if transfer == "lp" and asked.head.name != "linear":
         raise ConfigError(f"lp is a linear head on a frozen backbone; for {asked.head.name} on one use --frozen")
     if transfer == "rm" and own is not None:
-        # With an α for each label a head says something of every stage by itself: for a linear one that costs nothing.
-        neck = {**values["neck"], "share": "image"}
-        return merge(load_recipe(own), {"backbone": values["backbone"], "neck": neck})
+        return merge(load_recipe(own), {part: values[part] for part in ("backbone", "neck")})
     same = values["head"] if isinstance(values["head"], dict) else {"name": values["head"]}
     return values if same["name"] == asked.head.name else {**values, "head": asked.head.name}
 

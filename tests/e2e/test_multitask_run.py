@@ -83,6 +83,11 @@ def test_what_a_run_leaves(run: Path) -> None:
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert [row["epoch"] for row in rows if "held_out" in row] == [2, 4, 6, 8]
     assert [row["epoch"] for row in rows if "judged" in row] == [4]
+    assert {"layers", "by_label", "circle"} <= set(results["routing"]["objects"])
+    assert np.sum(results["routing"]["labels"]["layers"]) == pytest.approx(1, abs=1e-3)
+    assert results["settling"]["steps"][-1] == 8
+    assert all(row["conflict"].keys() == {"labels, objects"} for row in rows if "conflict" in row)
+    assert len(list((run / "routing").glob("patches-*.png"))) == 6
     page = (run / "report.html").read_text()
     assert "objects" in page
     assert "http" not in page.split("<body>")[1]

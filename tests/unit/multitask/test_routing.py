@@ -1,0 +1,86 @@
+"""What is told about routing: a collapsed router shows, choices are compared between steps, gradients between tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from manylabel.multitask.conflict import Conflict
+from manylabel.multitask.model import MultiTaskModel
+from manylabel.multitask.patches import SIDE, paint
+from manylabel.multitask.probe import forget_after, settling
+from manylabel.multitask.routing import circle, entropy
+from manylabel.multitask.settings import make_multitask_config
+
+TASK = {"kind": "multi_label", "data": {"path": "scenes"}, "image_size": 32}
+VIT = {"size": "own", "layers": 2, "heads": 2, "width": 16, "hidden": 32, "patch": 8}
+
+
+@pytest.fixture
+def model() -> MultiTaskModel:
+    torch.manual_seed(0)
+    config = make_multitask_config({"tasks": {"a": TASK, "b": TASK}, "vit": VIT, "experts": {"count": 4}})
+    return MultiTaskModel(config, {"a": 3, "b": 5})
+
+
+def test_entropy_of_use() -> None:
+    assert entropy(np.full(8, 1 / 8)) == pytest.approx(1)
+    assert entropy(np.array([1.0, 0, 0])) == pytest.approx(0)
+
+
+def test_tokens_that_all_say_the_same_are_in_one_place_of_the_circle() -> None:
+    rng = np.random.default_rng(0)
+    spread = circle(rng.normal(size=(4000, 6)))
+    line = circle(np.outer(rng.normal(size=4000), np.arange(6)) + 1e-3 * rng.normal(size=(4000, 6)))
+    assert spread.sum() == pytest.approx(1)
+    assert line.max() > 3 * spread.max()
+
+
+def test_choices_of_two_steps_are_compared(tmp_path: Path) -> None:
+    for step, choices in ((10, [0, 1, 2, 3]), (20, [0, 1, 2, 0]), (30, [3, 2, 1, 0])):
+        np.savez(tmp_path / f"step-{step:09d}.npz", **{"a/1": np.array(choices)})
+    told = settling(tmp_path)
+    assert told["steps"] == [10, 20, 30]
+    assert told["distances"]["a/1"] == [[0, 0.25, 1], [0.25, 0, 0.75], [1, 0.75, 0]]
+    forget_after(tmp_path, 10)
+    assert settling(tmp_path) == {}
+
+
+def test_tasks_that_pull_apart(model: MultiTaskModel) -> None:
+    shared = model.vit.blocks[-1].attn.qkv.weight
+    conflict = Conflict(model)
+    for task, sign in (("a", 1.0), ("b", -1.0)):
+        (sign * shared.sum()).backward()
+        conflict.after(task)
+    assert conflict.cosines() == {"a, b": pytest.approx(-1)}
+
+
+def test_what_belongs_to_a_task(model: MultiTaskModel) -> None:
+    owners = {name: model.owner(name) for name, _ in model.named_parameters()}
+    assert owners["vit.embed.a.position"] == "a"
+    assert owners["vit.blocks.1.router.gate.b"] == "b"
+    assert owners["heads.b.classifier.weight"] == "b"
+    assert owners["vit.blocks.1.mlp.experts.weight1"] is None
+    assert owners["vit.blocks.0.attn.qkv.weight"] is None
+
+
+def test_active_parameters_count_the_experts_in_use(model: MultiTaskModel) -> None:
+    expert = 2 * 16 * 32 + 32 + 16
+    one = model.active_parameters("a")
+    model.selection.k[0] = 3
+    assert model.active_parameters("a") - one == 2 * expert
+    everything = sum(p.numel() for p in model.parameters())
+    others = sum(p.numel() for n, p in model.named_parameters() if model.owner(n) == "b")
+    assert one == everything - others - 3 * expert
+
+
+def test_patches_are_drawn_in_the_colours_of_their_experts() -> None:
+    choice = np.zeros((2, 2, 2), int)
+    choice[0, 1] = [1, 1]
+    picture = np.asarray(paint(np.zeros((16, 16, 3), np.uint8), choice))
+    assert picture.shape == (SIDE, SIDE, 3)
+    assert not np.array_equal(picture[0, 0], picture[0, -1])
+    np.testing.assert_array_equal(picture[0, 0], picture[-1, -1])
