@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import hashlib
-import platform
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
 from accelerate.utils import set_seed
 
 from manylabel import console
@@ -38,13 +36,12 @@ from manylabel.multitask.routing import describe_routing, watch
 from manylabel.multitask.settings import make_multitask_config, task_of, without_paths
 from manylabel.multitask.work import Judgement, Parts, TaskWork
 from manylabel.report.multitask_page import write_multitask_report
-from manylabel.run.folder import read_split, write_split
+from manylabel.run.folder import machine_facts, write_split
 from manylabel.run.training_table import training_table
 from manylabel.stop import StopRequest
 from manylabel.task import MULTI_LABEL
 from manylabel.training.circumstances import circumstances
 from manylabel.training.processes import make_accelerator
-from manylabel.version import VERSION
 
 LEFT = ("checkpoints", "bundle", "tasks", "routing", "figures")
 FILES = ("config.yaml", "metrics.jsonl", "results.json", "report.html", "run.json")
@@ -184,12 +181,7 @@ class _Run:
                 (self.folder / "tasks" / name).mkdir(parents=True, exist_ok=True)
                 write_split(self.folder / "tasks" / name, split)
         facts = {
-            "manylabel": VERSION,
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "threads": torch.get_num_threads(),
-            "device": str(self.accelerator.device),
-            "processes": self.accelerator.num_processes,
+            **machine_facts(self.accelerator),
             "tasks": {
                 name: {"images": len(t), "labels": len(t.labels), "notes": list(t.notes)} for name, t in tables.items()
             },
@@ -224,6 +216,3 @@ class _Run:
             write_json(self.folder / "results.json", results)
             write_multitask_report(results, trainer.history.rows, self.folder / "report.html")
         return MultiTaskResult(self.folder, results)
-
-
-__all__ = ["MultiTaskResult", "read_split", "train_tasks"]

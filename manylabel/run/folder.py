@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from accelerate import Accelerator
 
 from manylabel.atomic import write_json
 from manylabel.config import Config, load_recipe, load_yaml, make_config, merge, parse, plain
@@ -17,6 +20,7 @@ from manylabel.data.read.split_file import split_of_rows, write_split_file
 from manylabel.data.table import Table
 from manylabel.error import CheckpointError, ConfigError
 from manylabel.report import write_report
+from manylabel.version import VERSION
 
 
 def check_folder(folder: Path, config: Config, overwrite: bool) -> None:
@@ -85,6 +89,18 @@ def write_outputs(folder: Path, results: dict[str, Any], extra: dict[str, Any]) 
     write_json(folder / "results.json", results)
     write_json(folder / "details.json", extra)
     write_report(results, extra, folder / "report.html")
+
+
+def machine_facts(accelerator: Accelerator) -> dict[str, Any]:
+    """With what a run was made, for run.json."""
+    return {
+        "manylabel": VERSION,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "device": str(accelerator.device),
+        "processes": accelerator.num_processes,
+    }
 
 
 def fingerprint(keys: np.ndarray) -> str:

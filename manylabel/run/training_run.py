@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,6 +39,7 @@ from manylabel.run.folder import (
     check_folder,
     clear_folder,
     fingerprint,
+    machine_facts,
     reopen_folder,
     write_outputs,
     write_split,
@@ -57,7 +57,6 @@ from manylabel.training.loop import Progress, Trainer
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 from manylabel.training.processes import make_accelerator
 from manylabel.training.scoring import Scored
-from manylabel.version import VERSION
 
 TRACKERS = ("tensorboard", "mlflow", "wandb")
 
@@ -237,12 +236,7 @@ class _Run:
         if new_split:
             write_split(self.folder, new_split)
         facts = {
-            "manylabel": VERSION,
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "threads": torch.get_num_threads(),
-            "device": str(self.accelerator.device),
-            "processes": self.accelerator.num_processes,
+            **machine_facts(self.accelerator),
             "images": len(table),
             "labels": len(table.labels),
             "notes": list(table.notes),
