@@ -70,9 +70,7 @@ class MultiTaskModel(nn.Module):
 
     def number(self, task: str) -> int:
         if task not in self.tasks:
-            raise ConfigError(
-                f"there is no task {task!r}{closest(task, self.tasks)}; there are {', '.join(self.tasks)}"
-            )
+            raise ConfigError(f"there is no task {task!r} among {', '.join(self.tasks)}{closest(task, self.tasks)}")
         return self.tasks.index(task)
 
     # --- passes -------------------------------------------------------------------------------------------------------

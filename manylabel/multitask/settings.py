@@ -59,7 +59,10 @@ def resolve(config: MultiTaskConfig) -> MultiTaskConfig:
         if not name.isidentifier():
             raise ConfigError(f"tasks: {name!r} is no name for a task; use letters, digits and _")
         if not task.data.path:
-            raise ConfigError(f"task {name} has no data; name it: --set tasks.{name}.data.path=…")
+            raise ConfigError(
+                f"task {name} has no data; name some for all tasks (manylabel train PATH --recipe …), or for this one: "
+                f"--set tasks.{name}.data.path=…"
+            )
     return replace(
         config,
         tasks={name: _resolve_task(name, task) for name, task in config.tasks.items()},
