@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 from manylabel.version import VERSION
 
 if TYPE_CHECKING:
+    from manylabel.api import evaluate, train
     from manylabel.bundle import Bundle, load_bundle
     from manylabel.data.read import load_data
     from manylabel.data.table import Table
     from manylabel.error import ManylabelError
+    from manylabel.multitask.predict import TaskPredictor
+    from manylabel.multitask.run import MultiTaskResult
     from manylabel.predict import Prediction, Predictor
-    from manylabel.run import RunResult, evaluate, train
+    from manylabel.run import RunResult
 
 __version__ = VERSION
 
@@ -30,18 +33,22 @@ _HOME = {
     "ManylabelError": "error",
     "Prediction": "predict",
     "Predictor": "predict",
+    "TaskPredictor": "multitask.predict",
+    "MultiTaskResult": "multitask.run",
     "RunResult": "run",
-    "evaluate": "run",
-    "train": "run",
+    "evaluate": "api",
+    "train": "api",
 }
 
 __all__ = [
     "Bundle",
     "ManylabelError",
+    "MultiTaskResult",
     "Prediction",
     "Predictor",
     "RunResult",
     "Table",
+    "TaskPredictor",
     "evaluate",
     "load_bundle",
     "load_data",

@@ -113,7 +113,8 @@ def load_bundle(path: Path | str) -> Bundle:
     folder = find_bundle(Path(path))
     if (folder / "tasks.json").is_file():
         raise BundleError(
-            f"{folder} is a model for several tasks: manylabel predict and evaluate take it, with --task NAME"
+            f"{folder} is a model for several tasks: manylabel predict and evaluate take it, with --task NAME; in "
+            "Python, manylabel.TaskPredictor does"
         )
     check_sums(folder, FILES)
     try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 
 def print_tasks(results: dict[str, Any]) -> None:
@@ -25,6 +27,49 @@ def print_tasks(results: dict[str, Any]) -> None:
     table.add_row("parameters in use", *(f"{task['active_parameters'] / 1e6:.2f} M" for task in tasks.values()))
     table.add_row("G MAC of the transformer", *(f"{task['gmacs']:.2f}" for task in tasks.values()))
     Console().print(table)
+
+
+def print_task_comparison(comparison: dict[str, Any]) -> None:
+    """A row for each method: its tasks' figures over seeds, their mean, and what a prediction uses."""
+    out = Console(highlight=False)
+    table = Table(box=box.SIMPLE_HEAD, title="on the val images, percent", padding=(0, 1, 0, 0))
+    table.add_column("method", overflow="fold", min_width=16)
+    for heading in (
+        "seeds",
+        *(f"{task} {figure}" for task, figure in comparison["columns"]),
+        "mean",
+        "change",
+        "seconds",
+    ):
+        table.add_column(heading, justify="right")
+    for row in comparison["methods"]:
+        mean, change = _number(row["mean"]), "–" if row["change"] is None else f"{row['change']:+.2f}"
+        cells = [_spread(cell) for cell in row["figures"]]
+        seconds = "–" if row["seconds"] is None else f"{row['seconds']:.0f}"
+        table.add_row(Text(row["name"]), str(len(row["runs"])), *cells, mean, change, seconds)
+    out.print(table)
+    table = Table(box=box.SIMPLE_HEAD, title="in use, by task", padding=(0, 1, 0, 0))
+    table.add_column("method", overflow="fold", min_width=16)
+    tasks = list(dict.fromkeys(task for row in comparison["methods"] for task in row["tasks"]))
+    for task in tasks:
+        for heading in ("experts", "M parameters", "G MAC"):
+            table.add_column(f"{task}: {heading}", justify="right")
+    for row in comparison["methods"]:
+        table.add_row(Text(row["name"]), *(cell for task in tasks for cell in _in_use(row["tasks"].get(task))))
+    out.print(table)
+
+
+def _spread(cell: dict[str, Any] | None) -> str:
+    if cell is None:
+        return "–"
+    return f"{cell['mean']:.2f}" + ("" if cell["deviation"] is None else f" ± {cell['deviation']:.2f}")
+
+
+def _in_use(cost: dict[str, Any] | None) -> tuple[str, str, str]:
+    if cost is None:
+        return "–", "–", "–"
+    experts = ", ".join(map(str, cost["experts"]))
+    return experts, f"{cost['active_parameters'] / 1e6:.2f}", f"{cost['gmacs']:.2f}"
 
 
 def _number(value: float | None) -> str:

@@ -5,7 +5,8 @@
     x = x + MLP(LN(x))                       in a dense block
     x = x + Σ R_j(LN(x))_i f_i(LN(x))        in a sparse one: k_j of E experts, chosen by the task's router
 
-Attention, norms and experts are shared.
+Attention, norms and experts are shared. With a stem (`stem.py`), Patches_j reads the maps of a pre-trained network instead
+of pixels.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from timm.layers import Attention, DropPath, Mlp, resample_abs_pos_embed
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from manylabel.backbone.stem import Stem
 from manylabel.backbone.vit_size import VitSize, sparse_layers
 from manylabel.config import ExpertsConfig
 from manylabel.expert import MLPBank, Router, Routing, SparseExperts
@@ -100,20 +102,23 @@ class SparseBlock(Block):
 
 
 class TaskEmbedding(nn.Module):
-    """A task's own patches and positions; positions are resampled where its images have another size."""
+    """A task's own patches and positions; positions are resampled where its images have another size.
 
-    def __init__(self, width: int, patch: int, grid: tuple[int, int]) -> None:
+    Of an image (3 channels), or of the maps of a stem, where a patch is one place.
+    """
+
+    def __init__(self, width: int, patch: int, grid: tuple[int, int], channels: int = 3) -> None:
         super().__init__()
         self.grid = grid
-        self.patches = nn.Conv2d(3, width, patch, patch)
+        self.patches = nn.Conv2d(channels, width, patch, patch)
         self.position = nn.Parameter(torch.empty(1, grid[0] * grid[1], width))
         nn.init.trunc_normal_(self.position, std=0.02)
-        bound = 1 / math.sqrt(3 * patch**2)
+        bound = 1 / math.sqrt(channels * patch**2)
         nn.init.trunc_normal_(self.patches.weight, std=bound)
         nn.init.zeros_(self.patches.bias)  # type: ignore[arg-type]
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, 3, H, W] → [B, h, w, D]; what a patch does not fill is padded."""
+        """[B, C, H, W] → [B, h, w, D]; what a patch does not fill is padded."""
         patch = self.patches.stride[0]
         x = nn.functional.pad(x, (0, -x.shape[-1] % patch, 0, -x.shape[-2] % patch))
         tokens = self.patches(x).permute(0, 2, 3, 1)
@@ -134,13 +139,15 @@ class MoeViT(nn.Module):
         experts: ExpertsConfig,
         image_sizes: Mapping[str, int],
         drop_path: float = 0.0,
+        stem: Stem | None = None,
     ) -> None:
         super().__init__()
-        self.size, self.patch = size, patch
+        self.size, self.patch, self.stem = size, patch, stem
         self.channels = {FINAL: size.width}
         tasks = list(image_sizes)
         grids = {task: math.ceil(side / patch) for task, side in image_sizes.items()}
-        self.embed = nn.ModuleDict({t: TaskEmbedding(size.width, patch, (g, g)) for t, g in grids.items()})
+        read = (patch, 3) if stem is None else (1, stem.channels)
+        self.embed = nn.ModuleDict({t: TaskEmbedding(size.width, read[0], (g, g), read[1]) for t, g in grids.items()})
         self.sparse = sparse_layers(experts.where, size.layers) if experts.sharing == "experts" else ()
         windows = size.windows or (1.0,) * size.layers
         self.blocks = nn.ModuleList()
@@ -159,7 +166,7 @@ class MoeViT(nn.Module):
 
     def forward(self, images: Tensor, task: str, k: int = 1, routes: Routes | None = None) -> Features:
         """[B, 3, H, W] → final [B, D, h, w]"""
-        x = self.embed[task](images)
+        x = self.embed[task](images if self.stem is None else self.stem(images))
         for layer in self.blocks:
             if self.recompute and self.training:
                 x = checkpoint(layer, x, task, k, routes, use_reentrant=False)

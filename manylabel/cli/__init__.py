@@ -19,8 +19,6 @@ from manylabel.cli.explain import explain
 from manylabel.cli.hard import hard
 from manylabel.cli.multitask import (
     evaluate_several,
-    for_several_tasks,
-    has_several_tasks,
     predict_several,
     refuse,
     report_several,
@@ -28,6 +26,7 @@ from manylabel.cli.multitask import (
 )
 from manylabel.error import ManylabelError
 from manylabel.output import check_output
+from manylabel.several_tasks import model_has_tasks, run_names_tasks
 from manylabel.suggest import closest
 
 HELP = """Recognise everything in an image at once.
@@ -134,7 +133,7 @@ def train(
         sections.setdefault("backbone", {})["freeze"] = chosen[0]
     if epochs is not None:
         sections["train"] = {"epochs": epochs}
-    if for_several_tasks(recipe, out, resume):
+    if run_names_tasks(recipe, out, resume):
         given = {"--head": head, "--task": task, "--backbone": backbone, "--transfer": transfer, "--epochs": epochs}
         refused = [name for name, value in given.items() if value] + [f"--{name}" for name in chosen]
         where = data_section(data, data_format) or None
@@ -182,7 +181,7 @@ def evaluate(
 
     check_output(json_file, '{\n "schema"')
     check_output(report_file, PAGE)
-    if has_several_tasks(run):
+    if model_has_tasks(run):
         refused = {"--split": split, "--report": report_file, "--format": data_format, "--set": settings}
         refuse([name for name, value in refused.items() if value])
         evaluate_several(run, data, task, json_file)
@@ -239,7 +238,7 @@ def predict(
     manylabel predict runs/mine photos/ --label-studio tasks.json
     manylabel predict runs/several holiday.jpg --task objects --overlay found
     """
-    if has_several_tasks(bundle):
+    if model_has_tasks(bundle):
         given = {"--labels": labels, "--vectors": vectors, "--csv": csv, "--label-studio": label_studio}
         refuse([name for name, value in given.items() if value])
         predict_several(bundle, images, task, as_json, top, overlays)
@@ -294,7 +293,7 @@ def report(
     out: Annotated[Path | None, typer.Option(help="file to write; default: report.html in that folder")] = None,
 ) -> None:
     """Make the HTML report of a run again from its results.json."""
-    if has_several_tasks(run):
+    if model_has_tasks(run):
         report_several(run, out)
         return
     from manylabel.report import report_from_files

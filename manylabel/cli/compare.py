@@ -9,6 +9,7 @@ import typer
 
 from manylabel.error import ManylabelError
 from manylabel.output import check_output
+from manylabel.several_tasks import model_has_tasks
 
 FEWEST = 100  # draws: the ends of a 95 % interval need some beyond them
 
@@ -38,6 +39,7 @@ def compare(
     \b
     manylabel compare runs/linear runs/hsq
     manylabel compare runs/q2l-* runs/hsq-* --pair cow,horse --out runs/q2l-and-hsq
+    manylabel compare runs/dense-* runs/several-*          models of several tasks: every task's figures
     """
     from manylabel.atomic import write_json
     from manylabel.compare import compare_runs, methods_of, read_run
@@ -52,6 +54,9 @@ def compare(
         ("labels.csv", "label,support,ap: "),
     ):
         check_output(out / file, beginning)
+    if all(model_has_tasks(run) for run in runs):
+        _compare_tasks(runs, out, name or [])
+        return
     if 0 < resamples < FEWEST:
         raise ManylabelError(f"--resamples {resamples}: intervals need {FEWEST} draws or more; 0 = no intervals")
     comparison = compare_runs(methods_of([read_run(run) for run in runs], name or []), _pairs(pair or []), resamples)
@@ -61,6 +66,20 @@ def compare(
     figures = draw_figures(comparison, out / "figures")
     page = write_comparison_page(comparison, figures, out / "comparison.html")
     print_comparison(comparison, losing)
+    typer.echo(f"page: {page}")
+
+
+def _compare_tasks(runs: list[Path], out: Path, names: list[str]) -> None:
+    from manylabel.atomic import write_json
+    from manylabel.compare import compare_tasks, methods_of, read_run
+    from manylabel.printing_tasks import print_task_comparison
+    from manylabel.report.task_comparison_page import write_task_comparison_page
+
+    comparison = compare_tasks(methods_of([read_run(run, ("tasks", "model")) for run in runs], names))
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(out / "comparison.json", comparison)
+    page = write_task_comparison_page(comparison, out / "comparison.html")
+    print_task_comparison(comparison)
     typer.echo(f"page: {page}")
 
 

@@ -12,21 +12,6 @@ import typer
 from manylabel.error import ManylabelError
 
 
-def for_several_tasks(recipe: str | None, out: Path, resume: bool) -> bool:
-    """Whether this is a run with several tasks: its recipe names them, or the run that goes on does."""
-    from manylabel.config import load_recipe, load_yaml
-
-    if recipe is not None:
-        return "tasks" in load_recipe(recipe)
-    stored = out / "config.yaml"
-    return resume and stored.is_file() and "tasks" in load_yaml(stored)
-
-
-def has_several_tasks(path: Path) -> bool:
-    """Whether the bundle in this folder (or its run's) is one of several tasks."""
-    return any((folder / "tasks.json").is_file() for folder in (path, path / "bundle"))
-
-
 def refuse(options: Sequence[str]) -> None:
     """Options that were given and mean nothing here."""
     if options:

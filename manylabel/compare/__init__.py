@@ -2,5 +2,6 @@
 
 from manylabel.compare.comparison import compare_runs
 from manylabel.compare.runs import Method, Run, methods_of, read_run
+from manylabel.compare.tasks import compare_tasks
 
-__all__ = ["Method", "Run", "compare_runs", "methods_of", "read_run"]
+__all__ = ["Method", "Run", "compare_runs", "compare_tasks", "methods_of", "read_run"]

@@ -62,13 +62,16 @@ class Method:
         return np.array([np.nan if run.results.get(name) is None else run.results[name] for run in self.runs], float)
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path, keys: Sequence[str] = ("mAP", "labels", "data", "model")) -> Run:
+    """`keys`: what the results must have."""
     folder = Path(folder)
     results = _read(folder / "results.json" if folder.is_dir() else folder)
     home = folder if folder.is_dir() else folder.parent
-    for key in ("mAP", "labels", "data", "model"):
+    for key in keys:
         if key not in results:
-            raise DataError(f"{folder} holds no results of a run ({key!r} is missing)")
+            raise DataError(
+                f"{folder} holds no results of {'several tasks' if key == 'tasks' else 'one task'} ({key!r} is missing)"
+            )
     details = _read(home / "details.json") if folder.is_dir() and (home / "details.json").is_file() else {}
     config = home / "config.yaml"
     history = read_history(home / "metrics.jsonl") if folder.is_dir() else []
@@ -79,7 +82,7 @@ def read_run(folder: Path) -> Run:
         details,
         flat(load_yaml(config)) if config.is_file() and folder.is_dir() else {},
         read_scores(home) if folder.is_dir() else None,
-        sum(row["seconds"] for row in history) if history else None,
+        sum(row.get("seconds", 0) for row in history) if history else None,
     )
 
 
@@ -133,13 +136,13 @@ def _told_apart(runs: Sequence[Run]) -> list[str]:
     """The head, and the settings in which runs with this head differ; the folder's name where that is too long."""
     names = []
     for run in runs:
-        head = run.settings.get("head.name", run.results["model"]["head"])
+        head = run.settings.get("head.name", run.results["model"].get("head", ""))
         like = [other for other in runs if other.settings.get("head.name") == run.settings.get("head.name")]
         keys = sorted({key for other in like for key in other.settings})
         varied = [key for key in keys if key not in ALIKE and len({str(other.settings.get(key)) for other in like}) > 1]
         words = [f"{key.removeprefix('head.')}={_short(run.settings.get(key))}" for key in varied]
-        name = " ".join([head, *words])
-        names.append(name if run.settings and len(name) <= 60 else run.name)
+        name = " ".join([head, *words]).strip()
+        names.append(name if run.settings and 0 < len(name) <= 60 else run.name)
     if len(set(names)) == len(names):
         return names
     plain = [run.name for run in runs]

@@ -31,6 +31,9 @@ class VitConfig:
     weights: str | None = option(
         None, "a timm ViT of the same width whose weights it begins with, or a .safetensors file"
     )
+    stem: str | None = option(
+        None, "a pre-trained backbone, kept frozen, whose maps take the place of patches, e.g. efficientnet_lite0"
+    )
 
     def __post_init__(self) -> None:
         for name in ("layers", "heads", "width", "hidden"):
@@ -38,6 +41,12 @@ class VitConfig:
         require(self.patch >= 1, "vit.patch", self.patch, "1 or more")
         require(all(0 < share <= 1 for share in self.windows), "vit.windows", self.windows, "shares above 0, at most 1")
         require(0 <= self.drop_path < 1, "vit.drop_path", self.drop_path, "at least 0 and below 1")
+        require(
+            self.stem is None or self.weights is None,
+            "vit.stem",
+            self.stem,
+            "none beside vit.weights, which are of patches",
+        )
 
 
 @dataclass(frozen=True)

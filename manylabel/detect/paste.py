@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from manylabel.detect.bilinear import bilinear
-
 MOST_PIXELS = 2**26  # of float masks at a time: 256 MB
 
 
@@ -32,4 +30,8 @@ def _weights(start: Tensor, end: Tensor, pixels: int, cells: int) -> Tensor:
     centre = torch.arange(pixels, device=start.device) + 0.5
     share = (centre - start.float()[:, None]) / (end - start).float().clamp(min=1e-6)[:, None]  # 0 … 1 in the box
     inside = (share >= 0) & (share <= 1)
-    return bilinear(share * cells - 0.5, cells) * inside[:, :, None]
+    place = (share * cells - 0.5).clamp(
+        0, cells - 1
+    )  # 0 = centre of the first cell; beyond the ends, the last one counts
+    weight = (1 - (place[:, :, None] - torch.arange(cells, device=place.device)).abs()).clamp(min=0)
+    return weight * inside[:, :, None]

@@ -96,7 +96,7 @@ class MultiTaskTrainer:
         self.conflict: Conflict | None = None
         self.position = StepPosition()
         self.waiting: dict[str, Iterator[Batch]] = {}
-        self._saved_at = time.monotonic()
+        self._saved_at = self._noted_at = time.monotonic()
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 
@@ -254,8 +254,10 @@ class MultiTaskTrainer:
     def _note(self, row: dict[str, Any]) -> None:
         p = self.position
         rate = max(group["lr"] for group in self.optimiser.param_groups)
+        seconds, self._noted_at = time.monotonic() - self._noted_at, time.monotonic()
         if self.accelerator.is_main_process:
-            self.history.add({"epoch": p.step, "loss": self._mean_losses(), "k": self.k(), "rate": rate, **row})
+            facts = {"epoch": p.step, "loss": self._mean_losses(), "k": self.k(), "rate": rate}
+            self.history.add({**facts, "seconds": round(seconds, 2), **row})
         p.loss_sum, p.loss_steps = {}, {}
 
     # --- saving and taking up again -------------------------------------------------------------------------------------

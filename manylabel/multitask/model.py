@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from manylabel.backbone.moe_vit import MoeViT, Routes
+from manylabel.backbone.stem import Stem
 from manylabel.backbone.taps import is_unchanged, sharing_cost, take_turn, with_changes
 from manylabel.backbone.vit_size import size_of
 from manylabel.backbone.vit_weights import begin_with
@@ -37,7 +38,8 @@ class MultiTaskModel(nn.Module):
         self.config, self.tasks = config, tuple(config.tasks)
         size = size_of(config.vit)
         sides = {name: task.image_size for name, task in config.tasks.items()}
-        self.vit = MoeViT(size, config.vit.patch, config.experts, sides, config.vit.drop_path)
+        stem = Stem(config.vit.stem, config.vit.patch, load_weights) if config.vit.stem else None
+        self.vit = MoeViT(size, config.vit.patch, config.experts, sides, config.vit.drop_path, stem)
         if config.vit.weights is not None and load_weights:
             begin_with(self.vit, config.vit.weights)
         if config.experts.sharing == "taps":
@@ -47,8 +49,9 @@ class MultiTaskModel(nn.Module):
         if config.selection.k > most:
             raise ConfigError(f"selection.k: {config.selection.k} experts to begin with, where a layer has {most}")
         self.selection = AdaptiveSelection(len(self.tasks), most, config.selection.patience, config.selection.k)
-        self.register_buffer("mean", torch.tensor(MEAN).view(1, 3, 1, 1), persistent=False)
-        self.register_buffer("std", torch.tensor(STD).view(1, 3, 1, 1), persistent=False)
+        mean, std = (MEAN, STD) if stem is None else ((0.0,) * 3, (1.0,) * 3)  # a stem does this by itself
+        self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(std).view(1, 3, 1, 1), persistent=False)
 
     def _head(self, name: str, labels: int) -> Head | Detector:
         task = self.config.tasks[name]

@@ -20,11 +20,6 @@ PARTS = ("head", "loss", "detector")  # of a task: another name drops the option
 DEFAULTS: dict[str, Part] = {part: getattr(TaskConfig(), part) for part in PARTS}
 
 
-def names_tasks(values: Mapping[str, Any]) -> bool:
-    """Whether these settings are for several tasks."""
-    return "tasks" in values
-
-
 def make_multitask_config(
     values: Mapping[str, Any],
     settings: Iterable[str] = (),
@@ -35,6 +30,8 @@ def make_multitask_config(
     asked = override({}, settings)
     merged = _over(dict(values), asked)
     tasks = merged.get("tasks")
+    if isinstance(tasks, Mapping):  # --set tasks.labels=none leaves a task of the recipe out
+        tasks = {name: task for name, task in tasks.items() if task not in (None, "none")}
     if not isinstance(tasks, Mapping) or not tasks:
         raise ConfigError("tasks must name one task or more, each with a kind and its data")
     for name, task in tasks.items():

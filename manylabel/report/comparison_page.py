@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from manylabel.atomic import write_text
+from manylabel.report.drawing import embedded
 from manylabel.report.page import fill
 
 LOSING = 12  # labels that are named
@@ -15,13 +15,11 @@ LOSING = 12  # labels that are named
 
 def write_comparison_page(comparison: dict[str, Any], figures: Sequence[tuple[str, Path]], out: Path) -> Path:
     """The page in the file `out`; `figures` are (caption, PNG file)."""
-    pictures = [
-        {"caption": caption, "picture": "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()}
-        for caption, path in figures
-    ]
     differences = [{**row, "losing": losing(row)[:LOSING]} for row in comparison["differences"]]
     values = {**comparison, "differences": differences}
-    write_text(out, fill("comparison.html.j2", ("style.css", "comparison.css"), (), {}, **values, figures=pictures))
+    write_text(
+        out, fill("comparison.html.j2", ("style.css", "comparison.css"), (), {}, **values, figures=embedded(figures))
+    )
     return out
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,14 @@ def axes_in(path: Path, width: float, height: float) -> Iterator[Any]:
     yield axes
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=110, format="png")
+
+
+def embedded(figures: Sequence[tuple[str, Path]]) -> list[dict[str, str]]:
+    """(caption, PNG file) of each, as a page holds them."""
+    return [
+        {"caption": caption, "picture": "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()}
+        for caption, path in figures
+    ]
 
 
 def colour(i: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from manylabel.atomic import write_text
 from manylabel.error import DataError
-from manylabel.report.drawing import axes_in, colour, plain, slug
+from manylabel.report.drawing import axes_in, colour, embedded, plain, slug
 from manylabel.report.page import fill
 
 PATCHES = "the edge of a patch shows its first expert in the last sparse layer, the tint its second."
@@ -24,14 +23,18 @@ def write_multitask_report(results: dict[str, Any], history: Rows, out: Path) ->
     figures = draw_figures(results, history, out.parent / "figures")
     patches = sorted((out.parent / "routing").glob("patches-*.png"))
     figures += [(f"{path.stem.split('-')[1]}: {PATCHES}", path) for path in patches]
-    pictures = [
-        {"caption": caption, "picture": "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()}
-        for caption, path in figures
-    ]
     names = list(dict.fromkeys(name for task in results["tasks"].values() for name in task["figures"]))
     write_text(
         out,
-        fill("multitask.html.j2", ("style.css", "comparison.css"), (), {}, **results, names=names, figures=pictures),
+        fill(
+            "multitask.html.j2",
+            ("style.css", "comparison.css"),
+            (),
+            {},
+            **results,
+            names=names,
+            figures=embedded(figures),
+        ),
     )
     return out
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from test_command_line import manylabel
 
 from manylabel.atomic import sha256
+from manylabel.backbone.stem import Stem
 from manylabel.config import load_recipe
 from manylabel.data.scenes import scene_image
 from manylabel.error import BundleError, ConfigError, DataError
@@ -65,6 +67,12 @@ def _with(**sections: dict[str, Any]) -> dict[str, Any]:
 
 def _weights(folder: Path) -> str:
     return sha256(folder / "bundle" / "weights.safetensors")
+
+
+def _history(folder: Path) -> list[dict[str, Any]]:
+    """But for the time it took."""
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +170,61 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert "already holds a run" in again.stderr
 
 
+def test_one_task_alone_and_several_are_compared(run: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone"
+    train_tasks(alone, recipe=SMALL, settings=["tasks.labels=none", "train.steps=2"])
+    assert set(json.loads((alone / "results.json").read_text())["tasks"]) == {"objects"}
+    told = manylabel("compare", run, alone, "--out", tmp_path / "both", "--name", "all", "--name", "alone")
+    assert told.returncode == 0, told.stderr
+    found = json.loads((tmp_path / "both" / "comparison.json").read_text())
+    assert found["columns"] == [["labels", "mAP"], ["objects", "AP"], ["objects", "mask AP"]]
+    several, one = found["methods"]
+    assert several["mean"] == pytest.approx(np.mean([cell["mean"] for cell in several["figures"]]))
+    assert one["figures"][0] is None
+    assert one["mean"] is None  # it has not all of them
+    both = [b["mean"] - a["mean"] for a, b in zip(several["figures"][1:], one["figures"][1:], strict=True)]
+    assert one["change"] == pytest.approx(np.mean(both))
+    assert several["seconds"] > 0
+    page = (tmp_path / "both" / "comparison.html").read_text()
+    assert page.startswith("<!doctype html")
+    assert "alone" in page
+    mixed = manylabel("compare", run, tmp_path, "--out", tmp_path / "none")
+    assert mixed.returncode == 2
+    assert "results.json" in mixed.stderr or "holds no results of one task" in mixed.stderr
+
+
+def test_a_frozen_stem_in_front(tmp_path: Path) -> None:
+    """What is known already stays as it is, travels in the bundle, and its size decides that of the patches."""
+    settings = ["vit.stem=efficientnet_lite0", "vit.patch=16", "train.steps=2"]
+    result = train_tasks(tmp_path / "run", recipe=SMALL, settings=settings)
+    stem = TaskPredictor.load(result.folder).model.vit.stem
+    assert stem is not None
+    known = Stem("efficientnet_lite0", 16).state_dict()
+    assert all(torch.equal(tensor, known[name]) for name, tensor in stem.state_dict().items())
+    again = evaluate_tasks(result.folder)["tasks"]["labels"]["figures"]["mAP"]
+    assert again == pytest.approx(result.results["tasks"]["labels"]["figures"]["mAP"], abs=0.01)
+    with pytest.raises(ConfigError, match="no map with 12 pixels a cell; set vit.patch to one of 2, 4, 8, 16, 32"):
+        Stem("efficientnet_lite0", 12)
+
+
+def test_from_python(tmp_path: Path) -> None:
+    import yaml
+
+    import manylabel as ml
+
+    recipe = tmp_path / "small.yaml"
+    recipe.write_text(yaml.safe_dump(SMALL))
+    trained = ml.train(out=tmp_path / "run", recipe=str(recipe), settings=["train.steps=2"], seed=1)
+    assert isinstance(trained, ml.MultiTaskResult)
+    results, details = ml.evaluate(trained.folder, task="labels")
+    assert list(results["tasks"]) == ["labels"]
+    assert details == {}
+    with pytest.raises(ml.ManylabelError, match="TaskPredictor"):
+        ml.Predictor.load(trained.folder)
+    with pytest.raises(ml.ManylabelError, match="head: not for several tasks"):
+        ml.train(out=tmp_path / "other", recipe=str(recipe), head="linear")
+
+
 @pytest.mark.parametrize("stops", [[1], [4], [2, 5]])
 def test_stopped_and_resumed_it_ends_in_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: list[int]
@@ -187,7 +250,7 @@ def test_stopped_and_resumed_it_ends_in_the_same_bits(
             train_tasks(parts, resume=True)
     train_tasks(parts, resume=True)
     assert _weights(parts) == _weights(whole)
-    assert (parts / "metrics.jsonl").read_text() == (whole / "metrics.jsonl").read_text()
+    assert _history(parts) == _history(whole)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from manylabel.detect.box_code import decode, encode
 from manylabel.detect.cascade import CODES, OVERLAPS, SMOOTH, Regions, stage_losses
 from manylabel.detect.matching import IGNORED
 from manylabel.detect.paste import paste
-from manylabel.detect.region import align_by_products
+from manylabel.detect.region import align_by_places
 from manylabel.detect.target import DetectionTarget
 from manylabel.metric.detection import ImageFound, ImageTruth, coco_average_precision
 
@@ -163,14 +163,14 @@ def test_box_codes_are_the_formula_and_lead_back(seed: int, stage: int) -> None:
     seed=st.integers(0, 10**6), side=st.sampled_from([1, 7, 14]), stride=st.sampled_from([3.5, 4.0, 16.0]),
     counts=st.tuples(st.integers(0, 5), st.integers(0, 5)),
 )  # fmt: skip
-def test_regions_by_products_are_torchvisions(seed: int, side: int, stride: float, counts: tuple[int, int]) -> None:
+def test_regions_by_places_are_torchvisions(seed: int, side: int, stride: float, counts: tuple[int, int]) -> None:
     torch.manual_seed(seed)
     map = torch.randn(2, 3, 6, 9)
     ours, theirs = map.clone().requires_grad_(), map.clone().requires_grad_()
     image = torch.repeat_interleave(torch.tensor(counts)).float()
     corner = torch.rand(len(image), 2) * stride * 9 - stride  # also beyond the edges of the map
     rois = torch.cat([image[:, None], corner, corner + torch.rand(len(image), 2) * stride * 8], dim=1)
-    a = align_by_products(ours, rois, side, stride)
+    a = align_by_places(ours, rois, side, stride)
     b = roi_align(theirs, rois, side, 1 / stride, sampling_ratio=2, aligned=True)
     pull = torch.randn_like(b)
     (a * pull).sum().backward()

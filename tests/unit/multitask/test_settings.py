@@ -10,7 +10,8 @@ from manylabel.config import MultiTaskConfig, dump, load_recipe, parse, recipe_n
 from manylabel.config.parse import plain
 from manylabel.error import ConfigError
 from manylabel.multitask.model import MultiTaskModel
-from manylabel.multitask.settings import make_multitask_config, names_tasks
+from manylabel.multitask.settings import make_multitask_config
+from manylabel.several_tasks import names_tasks
 
 LABELS: dict[str, Any] = {"kind": "multi_label", "data": {"path": "scenes"}}
 OBJECTS: dict[str, Any] = {"kind": "detection", "data": {"path": "scenes"}}

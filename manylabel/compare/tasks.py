@@ -1,0 +1,69 @@
+"""Runs with several tasks beside each other: every task's figures over seeds, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manylabel.compare.runs import Method
+from manylabel.error import DataError
+
+SCHEMA = 1
+SHOWN = ("mAP", "top-1", "AP", "mask AP")  # one figure for each thing that a task can be asked
+
+
+def compare_tasks(methods: Sequence[Method]) -> dict[str, Any]:
+    """The first method is the one that the others are compared with, on the figures that both have."""
+    columns: dict[tuple[str, str], None] = {}
+    for method in methods:
+        for run in method.runs:
+            for task, found in run.results["tasks"].items():
+                columns |= {(task, figure): None for figure in SHOWN if figure in found["figures"]}
+    if not columns:
+        raise DataError("these runs have no figures in common that can be compared")
+    rows = [_row(method, list(columns)) for method in methods]
+    for row in rows:
+        row["change"] = _change(rows[0]["figures"], row["figures"])
+    return {"schema": SCHEMA, "columns": [list(column) for column in columns], "methods": rows}
+
+
+def _row(method: Method, columns: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    figures = [_over_seeds(method, task, figure) for task, figure in columns]
+    means = [cell["mean"] for cell in figures if cell is not None]
+    seconds = [run.seconds for run in method.runs if run.seconds]
+    tasks = {task: None for run in method.runs for task in run.results["tasks"]}
+    return {
+        "name": method.name,
+        "runs": [str(run.folder) for run in method.runs],
+        "figures": figures,
+        "mean": float(np.mean(means)) if len(means) == len(columns) else None,  # of runs that have all of them
+        "tasks": {task: _cost(method, task) for task in tasks},
+        "parameters": method.runs[0].results["model"]["parameters"],
+        "seconds": float(np.mean(seconds)) if seconds else None,
+    }
+
+
+def _over_seeds(method: Method, task: str, figure: str) -> dict[str, Any] | None:
+    found = [run.results["tasks"].get(task, {}).get("figures", {}).get(figure) for run in method.runs]
+    values = [float(value) for value in found if value is not None]
+    if not values:
+        return None
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return {"mean": float(np.mean(values)), "deviation": spread, "seeds": values}
+
+
+def _cost(method: Method, task: str) -> dict[str, Any]:
+    told = [run.results["tasks"][task] for run in method.runs if task in run.results["tasks"]]
+    return {
+        "experts": [one["experts"] for one in told],
+        "active_parameters": float(np.mean([one["active_parameters"] for one in told])),
+        "gmacs": float(np.mean([one["gmacs"] for one in told])),
+    }
+
+
+def _change(baseline: Sequence[dict[str, Any] | None], own: Sequence[dict[str, Any] | None]) -> float | None:
+    """Mean difference of the figures that both methods have, in points."""
+    both = [b["mean"] - a["mean"] for a, b in zip(baseline, own, strict=True) if a is not None and b is not None]
+    return float(np.mean(both)) if both else None
