@@ -77,7 +77,7 @@ class Cascade(nn.Module):
     def losses(
         self, levels: Levels, size: tuple[int, int], proposals: list[Tensor], targets: Sequence[DetectionTarget]
     ) -> tuple[dict[str, Tensor], Regions]:
-        """The losses of every stage, and what the last one learned from."""
+        """The losses of every stage, and what the last one learned from; in evaluation mode all have the same boxes."""
         with_truth = [torch.cat([p, t.boxes[~t.ignore]]) for p, t in zip(proposals, targets, strict=True)]
         regions = Regions.matched(with_truth, targets, OVERLAPS[0], self.num_labels)
         regions = regions.take([sample(labels, self.num_labels, self.options.box_samples) for labels in regions.labels])
@@ -87,7 +87,9 @@ class Cascade(nn.Module):
             of_labels, of_boxes = stage_losses(scores, code, regions, targets, CODES[number])
             losses |= {f"cls_{number + 1}": of_labels, f"box_{number + 1}": of_boxes}
             if number + 1 < len(self.heads):
-                better = self._better(code.detach(), regions.boxes, CODES[number], size)
+                better = regions.boxes
+                if self.training:
+                    better = self._better(code.detach(), better, CODES[number], size)
                 regions = Regions.matched(better, targets, OVERLAPS[number + 1], self.num_labels)
         return losses, regions
 

@@ -15,12 +15,14 @@ from manylabel.detect.options import DetectorOptions
 from manylabel.detect.proposals import Proposals
 from manylabel.detect.pyramid import Levels, Pyramid
 from manylabel.detect.target import Detections, DetectionTarget, check_targets
+from manylabel.detect.yardstick import yardstick
 
 
 class Detector(nn.Module):
     """map → pyramid → proposals → boxes, stage by stage → masks.
 
-    With targets it gives the losses, without them what it found. In evaluation mode the losses are the same every time.
+    With targets it gives the losses, without them what it found. In evaluation mode the losses are the same every time, and
+    of the same boxes whatever the weights are, so that they can be compared over time.
     """
 
     Options = DetectorOptions
@@ -47,6 +49,8 @@ class Detector(nn.Module):
         levels = self._levels(map, size)
         with _chance(map.device, free=self.training):
             proposals, losses = self.proposals(levels, size, targets)
+            if not self.training:
+                proposals = yardstick(targets, size)
             of_boxes, regions = self.cascade.losses(levels, size, proposals, targets)
         losses |= of_boxes
         if self.mask is not None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+MANY = 8  # experts for each core, from which on a core computes whole experts instead of a part of every one
 
 
 def grouped_linear(x: Tensor, weight: Tensor, bias: Tensor, counts: Sequence[int]) -> Tensor:
@@ -28,8 +33,12 @@ class _GroupedLinear(torch.autograd.Function):
         ctx.save_for_backward(x, weight)
         ctx.counts = counts
         y = x.new_empty(x.shape[0], weight.shape[2])
-        for rows, w, b, out in zip(x.split(counts), weight, bias, y.split(counts), strict=True):
-            torch.addmm(b, rows, w, out=out)
+        rows, out = x.split(counts), y.split(counts)
+
+        def one(i: int) -> None:
+            torch.addmm(bias[i], rows[i], weight[i], out=out[i])
+
+        _for_each(one, counts, x.device)
         return y
 
     @staticmethod
@@ -40,13 +49,45 @@ class _GroupedLinear(torch.autograd.Function):
         dx = torch.empty_like(x) if to_x else None
         dw = torch.empty_like(weight) if to_weight else None
         db = weight.new_empty(weight.shape[0], weight.shape[2]) if to_bias else None
-        start = 0
-        for i, count in enumerate(ctx.counts):
-            rows = slice(start, start := start + count)
+        ends = list(accumulate(ctx.counts))
+
+        def one(i: int) -> None:
+            rows = slice(ends[i] - ctx.counts[i], ends[i])
             if dx is not None:
                 torch.mm(dy[rows], weight[i].T, out=dx[rows])
             if dw is not None:
                 torch.mm(x[rows].T, dy[rows], out=dw[i])
             if db is not None:
                 torch.sum(dy[rows], dim=0, out=db[i])
+
+        _for_each(one, ctx.counts, x.device)
         return dx, dw, db, None
+
+
+# --- on all cores ---------------------------------------------------------------------------------------------------------
+
+
+def _for_each(one: Callable[[int], None], counts: Sequence[int], device: torch.device) -> None:
+    """one(i) for every expert. Many small products are slow when each is spread over all cores: then a core takes whole
+    experts, with about as many rows as another core."""
+    cores = torch.get_num_threads()
+    if device.type != "cpu" or len(counts) < MANY * cores or cores == 1:
+        for i in range(len(counts)):
+            one(i)
+        return
+    before, total = [0, *accumulate(counts)][:-1], max(1, sum(counts))
+    parts: list[list[int]] = [[] for _ in range(cores)]
+    for i, rows in enumerate(before):
+        parts[min(cores - 1, cores * rows // total)].append(i)
+
+    def several(part: list[int]) -> None:
+        with torch.no_grad():  # a thread begins with gradients on
+            for i in part:
+                one(i)
+
+    list(_pool(cores).map(several, parts))
+
+
+@cache
+def _pool(cores: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(cores, "expert", initializer=torch.set_num_threads, initargs=(1,))

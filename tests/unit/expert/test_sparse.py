@@ -180,6 +180,28 @@ def test_the_grouped_product_has_the_right_slopes() -> None:
     assert w.grad is None
 
 
+@pytest.mark.parametrize("counts", [[3] * 40, [0] * 39 + [120], [120] + [0] * 39, list(range(40)), [0] * 40])
+def test_many_experts_are_shared_out_over_the_cores(counts: list[int]) -> None:
+    """The same numbers as expert by expert, however rows are spread, and every other product keeps all its cores."""
+    torch.manual_seed(0)
+    x = torch.randn(sum(counts), 6, requires_grad=True)
+    w, b = torch.randn(40, 6, 5, requires_grad=True), torch.randn(40, 5, requires_grad=True)
+    cores = torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            y = grouped_linear(x, w, b, counts)
+            found.append((y, *torch.autograd.grad(y.square().sum(), (x, w, b))))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(cores)
+    literal = [rows @ w[i] + b[i] for i, rows in enumerate(x.split(counts))]
+    torch.testing.assert_close(found[1][0], torch.cat(literal))
+    for one, three in zip(*found, strict=True):
+        torch.testing.assert_close(one, three)
+
+
 def test_experts_begin_as_a_dense_mlp() -> None:
     torch.manual_seed(0)
     first, second, bank = nn.Linear(D, 8), nn.Linear(8, D), MLPBank(E, D, 8)
