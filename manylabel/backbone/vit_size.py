@@ -25,7 +25,7 @@ SIZES = {
     "base": VitSize(12, 12, 768, 3072),  # Table 2 says 6 heads; ViT-Base has 12
     # UViT widens its windows layer by layer until the last ones see everything; these three steps are ours.
     "uvit-base": VitSize(18, 6, 384, 1536, (0.25,) * 6 + (0.5,) * 6 + (1.0,) * 6),
-    "tiny": VitSize(4, 4, 96, 192),
+    "tiny": VitSize(4, 3, 96, 192),
 }
 
 

@@ -37,9 +37,10 @@ class ExpertList(nn.ModuleList):
 class SparseExperts(nn.Module):
     """y = Σ R(x)_i f_i(x) over the k experts i that token x chose.
 
-    With a capacity C an expert takes at most ⌈C·T·k/E⌉ of the T tokens, in training and in evaluation alike; those it has
-    no room for do without it, and a residual connection carries them past. All first choices come before all second ones,
-    tokens in their order, or with `prioritised` (V-MoE's batch-prioritised routing) in the order of their highest weight.
+    With a capacity C an expert takes at most ⌈C·T·k/E⌉ of the T tokens while training; those it has no room for do without
+    it, and a residual connection carries them past. All first choices come before all second ones, tokens in their order, or
+    with `prioritised` (V-MoE's batch-prioritised routing) in the order of their highest weight. In evaluation mode every
+    token is served: what is said of an image must not depend on the others in its batch.
     `static` computes every expert on every token, for a graph without breaks; exporting does so by itself.
     """
 
@@ -82,7 +83,7 @@ class SparseExperts(nn.Module):
 
     def fits(self, routing: Routing) -> Tensor | None:
         """Which choices the experts have room for. [T, k], None = all"""
-        if self.capacity is None:
+        if self.capacity is None or not self.training:
             return None
         tokens, k = routing.expert.shape
         slots = math.ceil(self.capacity * tokens * k / routing.experts)

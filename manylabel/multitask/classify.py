@@ -11,6 +11,7 @@ from torch import Tensor
 from manylabel.backbone.moe_vit import Routes
 from manylabel.data.dataset import Batch
 from manylabel.data.mix import mix_batch
+from manylabel.error import DataError
 from manylabel.labels import PRESENT, UNKNOWN, known, support
 from manylabel.loss import LOSSES
 from manylabel.metric import mean_average_precision
@@ -56,15 +57,17 @@ class ClassificationWork(TaskWork):
         return losses
 
     def judge(self, model: MultiTaskModel, device: torch.device, advance: Advance = lambda _: None) -> Judgement:
-        rows, scores = [], []
+        scored: list[tuple[int, np.ndarray]] = []
         for batch in unless_stopped(self.val_feed.batches(), self.stop):
             self.bad.add(batch.bad)
             if len(batch):
                 logits = model.logits(batch.pixels.to(device), self.name)
-                rows.append(batch.rows.numpy())
-                scores.append(self.task.probabilities(logits).cpu().numpy())
+                scored += zip(batch.rows.tolist(), self.task.probabilities(logits).cpu().numpy(), strict=True)
             advance(len(batch) + len(batch.bad))
-        found, where = np.concatenate(scores), np.concatenate(rows)
+        scored = self.gathered(scored)
+        if not scored:
+            raise DataError(f"task {self.name}: none of its {len(self.parts.val)} val images can be read")
+        where, found = np.array([row for row, _ in scored]), np.stack([scores for _, scores in scored])
         matrix = self.table.matrix[where]
         values = {self.task.goal: self.task.value(found, matrix), "mAP": mean_average_precision(found, matrix)[0]}
         figures = {name: None if np.isnan(value) else 100 * value for name, value in values.items()}

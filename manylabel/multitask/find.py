@@ -64,16 +64,16 @@ class DetectionWork(TaskWork):
         return model.detection_losses(batch.pixels.to(device), self.name, targets, routes)
 
     def judge(self, model: MultiTaskModel, device: torch.device, advance: Advance = lambda _: None) -> Judgement:
-        stored: list[StoredObjects] = []
-        found: list[ImageFound] = []
+        seen: list[tuple[int, ImageFound]] = []
         for batch in unless_stopped(self.val_feed.batches(), self.stop):
             self.bad.add(batch.bad)
             if len(batch) and isinstance(batch, ObjectBatch):
                 detections = model.detect(batch.pixels.to(device), self.name)
-                for row, place, one in zip(batch.rows.tolist(), batch.places, detections, strict=True):
-                    stored.append(self.judged.stored.truth(row))
-                    found.append(in_stored_pixels(one, place, self.masks))
+                places = [in_stored_pixels(one, p, self.masks) for one, p in zip(detections, batch.places, strict=True)]
+                seen += zip(batch.rows.tolist(), places, strict=True)
             advance(len(batch) + len(batch.bad))
+        seen = self.gathered(seen)
+        stored, found = [self.judged.stored.truth(row) for row, _ in seen], [one for _, one in seen]
         labels = len(self.table.labels)
         boxes = coco_average_precision([box_truth(one) for one in stored], found, labels, "box")
         figures = _percent(boxes, "AP")

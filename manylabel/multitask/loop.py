@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -223,14 +223,11 @@ class MultiTaskTrainer:
         return step in (self.alone, self.steps) or step % max(1, self.steps // 50) == 0
 
     def _select(self) -> dict[str, Any]:
-        """Algorithm 1: each task's held-out loss decides how many experts it uses from now on."""
-        with judging(self.model):
+        """Algorithm 1: each task's held-out loss decides how many experts it uses from now on; that of the averaged weights
+        where there are any, for it is steadier and they are the ones that will be used."""
+        with self._judged_weights():
             losses = [work.held_out_loss(self.model, self.accelerator.device) for work in self.works.values()]
-        found = torch.tensor(losses, dtype=torch.float64, device=self.accelerator.device)
-        if self.accelerator.num_processes > 1:
-            torch.distributed.all_reduce(found)
-            found /= self.accelerator.num_processes
-        changes = self.model.selection.update(found.float(), self.config.selection.every)
+        changes = self.model.selection.update(torch.tensor(losses), self.config.selection.every)
         for name, change, loss in zip(self.works, changes.tolist(), losses, strict=True):
             if change:
                 self.say(
@@ -241,8 +238,13 @@ class MultiTaskTrainer:
 
     def judge(self, advance: Callable[[int], None] = lambda _: None) -> dict[str, Judgement]:
         """Figures of every task on its val images, with the averaged weights where there are any."""
-        with self.ema.applied() if self.ema else nullcontext(), judging(self.model):
+        with self._judged_weights():
             return {name: work.judge(self.model, self.accelerator.device, advance) for name, work in self.works.items()}
+
+    @contextmanager
+    def _judged_weights(self) -> Iterator[None]:
+        with self.ema.applied() if self.ema else nullcontext(), judging(self.model):
+            yield
 
     def k(self) -> dict[str, int]:
         return {name: self.model.k(name) for name in self.works}

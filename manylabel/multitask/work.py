@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from accelerate.utils import gather_object
 from torch import Tensor
 
 from manylabel.backbone.moe_vit import Routes
@@ -64,12 +65,18 @@ class TaskWork(ABC):
         self, name: str, config: TaskConfig, table: Table, parts: Parts, bad: BadImages, stop: StopRequest
     ) -> None:
         self.name, self.config, self.table, self.parts, self.bad, self.stop = name, config, table, parts, bad, stop
+        self.world = 1  # processes
         self.train_feed: Feed
         self.held_out_feed: Feed
         self.val_feed: Feed
 
+    def gathered(self, found: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
+        """(row, what was found) of all processes, in the order of the rows."""
+        everywhere = gather_object(found) if self.world > 1 else found
+        return sorted(everywhere, key=lambda pair: pair[0])
+
     def orders(self, seed: int, rank: int, world: int) -> tuple[EpochBatches, EpochBatches, EpochBatches]:
-        size = self.config.batch_size
+        size, self.world = self.config.batch_size, world
         return (
             EpochBatches(self.parts.train, size, shuffle=True, seed=seed, rank=rank, world=world),
             EpochBatches(self.parts.held_out, size, shuffle=False, rank=rank, world=world),
@@ -96,13 +103,17 @@ class TaskWork(ABC):
         """Figures on the val images; the model is in evaluation mode."""
 
     def held_out_loss(self, model: MultiTaskModel, device: torch.device) -> float:
-        """Mean loss of the held-out images, by which the number of experts is chosen."""
+        """Mean loss of the held-out images of all processes, by which the number of experts is chosen."""
         total, images = 0.0, 0
         for batch in unless_stopped(self.held_out_feed.batches(), self.stop):
             if len(batch):
                 losses = self.losses(model, batch, device, None)
                 total += float(torch.stack(list(losses.values())).sum()) * len(batch)
                 images += len(batch)
+        if self.world > 1:
+            sums = torch.tensor([total, images], dtype=torch.float64, device=device)
+            torch.distributed.all_reduce(sums)
+            total, images = sums.tolist()
         if not images:
             raise DataError(f"task {self.name}: none of the {len(self.parts.held_out)} held-out images can be read")
         return total / images

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from small_tasks import SMALL
 from test_command_line import manylabel
 
 from manylabel.atomic import sha256
@@ -22,43 +23,6 @@ from manylabel.multitask.loop import MultiTaskTrainer
 from manylabel.multitask.predict import FoundObjects, TaskPredictor, overlay
 from manylabel.multitask.run import train_tasks
 from manylabel.stop import Stopped
-
-SCENES = {"train": 24, "val": 6, "size": 64}
-SMALL: dict[str, Any] = {
-    "tasks": {
-        "labels": {
-            "kind": "multi_label",
-            "data": {"path": "scenes", "workers": 0, "scenes": SCENES},
-            "image_size": 64,
-            "batch_size": 4,
-            "augment": {"flip": True},
-        },
-        "objects": {
-            "kind": "detection",
-            "data": {"path": "scenes", "workers": 0, "scenes": SCENES},
-            "image_size": 64,
-            "batch_size": 2,
-            "augment": {"flip": True},
-            "detector": {
-                "name": "cascade",
-                "width": 16,
-                "levels": [1],
-                "proposals": 20,
-                "test_proposals": 20,
-                "box_samples": 16,
-                "anchor_samples": 32,
-                "box_hidden": 32,
-                "mask_width": 8,
-                "mask_layers": 1,
-                "score": 0.0,
-            },
-        },
-    },
-    "vit": {"size": "own", "layers": 2, "heads": 2, "width": 16, "hidden": 32, "patch": 8},
-    "experts": {"count": 4},
-    "selection": {"every": 2, "patience": 2, "held_out": 0.2},
-    "train": {"steps": 8, "ema": 0.9, "checkpoint_minutes": 1000},
-}
 
 
 def _with(**sections: dict[str, Any]) -> dict[str, Any]:

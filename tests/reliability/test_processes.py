@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from shard_files import make_samples, write_parquet_shards
+from small_tasks import SMALL
 
 from manylabel.atomic import sha256
 
@@ -94,3 +96,37 @@ def test_two_processes_train_and_resume_to_the_same_bits(
     assert sha256(cut / "bundle" / "weights.safetensors") == sha256(whole / "bundle" / "weights.safetensors")
     assert json.loads((whole / "run.json").read_text())["processes"] == 2
     assert len((cut / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.slow
+def test_several_tasks_on_two_processes(tmp_path: Path) -> None:
+    """Both processes' val images count, all weights stay alike, and a stopped run goes on to the same bits."""
+    recipe = tmp_path / "small.yaml"
+    recipe.write_text(yaml.safe_dump(SMALL))
+    stop = tmp_path / "stop.py"
+    stop.write_text(
+        "import os\n"
+        "from manylabel.multitask.loop import MultiTaskTrainer as T\n"
+        "after = T._after_step\n"
+        "def stopping(self):\n"
+        "    if self.position.step == 3 and os.environ['RANK'] == '1': self.stop.signal = 15\n"
+        "    after(self)\n"
+        "T._after_step = stopping\n"
+        "from manylabel.cli import main\n"
+        "main()\n"
+    )
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    first = _launch(2, "-m", "manylabel", "train", "--recipe", str(recipe), "--out", str(whole))
+    assert first.returncode == 0, first.stderr
+    interrupted = _launch(2, str(stop), "train", "--recipe", str(recipe), "--out", str(cut))
+    assert interrupted.returncode != 0
+    assert "everything is saved" in interrupted.stderr
+    resumed = _launch(2, "-m", "manylabel", "train", "--resume", "--out", str(cut))
+    assert resumed.returncode == 0, resumed.stderr
+    assert sha256(cut / "bundle" / "weights.safetensors") == sha256(whole / "bundle" / "weights.safetensors")
+    told = json.loads((whole / "results.json").read_text())["tasks"]
+    judged = _launch(1, "-m", "manylabel", "evaluate", str(whole), "--json", str(tmp_path / "one.json"))
+    assert judged.returncode == 0, judged.stderr
+    again = json.loads((tmp_path / "one.json").read_text())["tasks"]
+    assert again["labels"]["figures"]["mAP"] == pytest.approx(told["labels"]["figures"]["mAP"], abs=0.01)
+    assert again["objects"]["figures"]["AP50"] == pytest.approx(told["objects"]["figures"]["AP50"], abs=0.01)
