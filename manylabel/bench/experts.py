@@ -67,7 +67,7 @@ def _against_peers(x: Tensor, hidden: int, repeats: int) -> list[Row]:
         try:
             peer = build(ours, importlib.import_module(name.replace("-", "_")))
         except ImportError:
-            warn(f"not compared with {name}, which is not installed: pip install {name}")
+            warn(f"not compared with {name}, which is not installed: pip install 'manylabel[bench]'")
             continue
         _same_without_limits(ours, peer, x)
         steps = {"ours": _step(ours, x), "peer": _step(peer, x)}

@@ -6,6 +6,7 @@ or just `head: linear`. Their options are checked by the registry that owns them
 """
 
 from manylabel.config.multitask import (
+    SELECTION_PRESETS,
     ExpertsConfig,
     MultiTaskConfig,
     SelectionConfig,
@@ -35,6 +36,7 @@ from manylabel.config.schema import (
 )
 
 __all__ = [
+    "SELECTION_PRESETS",
     "AugmentConfig",
     "BackboneConfig",
     "Config",

@@ -75,10 +75,19 @@ class ExpertsConfig:
             require(getattr(self, name) >= 0, f"experts.{name}", getattr(self, name), "0 or more")
 
 
+SELECTION_PRESETS: dict[str, dict[str, int | float]] = {
+    "paper": {"k": 1, "every": 200, "patience": 2000, "start": 0, "held_out": 0.01},  # how often it looks is ours
+    "reference": {"k": 2, "every": 2000, "patience": 5000, "start": 40000, "held_out": 0.01},  # the released code's
+}
+
+
 @dataclass(frozen=True)
 class SelectionConfig:
     """Adaptive expert selection: how many experts a task's tokens use (Algorithm 1)."""
 
+    preset: Literal["own", "paper", "reference"] = option(
+        "own", "paper or reference: begin with the paper's figures below, or those of its released code"
+    )
     k: int = option(1, "experts of a token to begin with, or throughout where nothing adapts")
     adaptive: bool = option(True, "let every task find its own number by its held-out loss")
     every: int = option(2000, "steps between two looks at the held-out loss")

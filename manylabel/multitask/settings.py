@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from manylabel.config import MultiTaskConfig, Part, TaskConfig, override, parse
+from manylabel.config import SELECTION_PRESETS, MultiTaskConfig, Part, TaskConfig, override, parse
 from manylabel.detect import DETECTORS
 from manylabel.error import ConfigError
 from manylabel.head import HEADS
@@ -45,6 +45,8 @@ def make_multitask_config(
     for part in ("optimiser", "schedule"):
         if isinstance(merged.get(part), Mapping):
             merged[part] = {"name": getattr(MultiTaskConfig(), part).name, **merged[part]}
+    if isinstance(selection := merged.get("selection"), Mapping):  # what is said beside a preset goes on top of it
+        merged["selection"] = {**SELECTION_PRESETS.get(str(selection.get("preset")), {}), **selection}
     if seed is not None:
         merged["train"] = {**merged.get("train", {}), "seed": seed}
     return resolve(parse(MultiTaskConfig, {**merged, "tasks": tasks}))

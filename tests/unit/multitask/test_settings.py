@@ -77,6 +77,16 @@ def test_more_experts_than_there_are() -> None:
         MultiTaskModel(config, {"labels": 3, "objects": 3})
 
 
+def test_presets_of_adaptive_selection() -> None:
+    """The paper's figures and its released code's; what is said beside them counts."""
+    paper = make_multitask_config(_values(selection={"preset": "paper"})).selection
+    assert (paper.k, paper.patience, paper.held_out) == (1, 2000, 0.01)
+    reference = make_multitask_config(_values(), ["selection.preset=reference", "selection.start=7"]).selection
+    assert (reference.k, reference.every, reference.patience, reference.start) == (2, 2000, 5000, 7)
+    with pytest.raises(ConfigError, match="selection.preset cannot be 'papers'.*paper"):
+        make_multitask_config(_values(selection={"preset": "papers"}))
+
+
 def test_a_config_survives_a_file() -> None:
     import yaml
 
