@@ -22,7 +22,7 @@ from torch import Tensor
 from manylabel.backbone.moe_vit import Routes
 from manylabel.config import MultiTaskConfig
 from manylabel.data.dataset import Batch
-from manylabel.error import CheckpointError, ConfigError, TrainingError
+from manylabel.error import ConfigError, TrainingError
 from manylabel.multitask.conflict import Conflict
 from manylabel.multitask.model import MultiTaskModel, judging
 from manylabel.multitask.probe import Probe, forget_after
@@ -30,20 +30,14 @@ from manylabel.multitask.work import Judgement, TaskWork
 from manylabel.stop import Stopped, StopRequest
 from manylabel.suggest import closest
 from manylabel.training.checkpoint import (
-    Checkpoint,
     CheckpointFolder,
-    clone,
-    load_trained_state,
-    pack_optimiser,
-    unpack_optimiser,
-    with_prefix,
-    without_prefix,
 )
 from manylabel.training.circumstances import compare
 from manylabel.training.ema import Ema
 from manylabel.training.history import History
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 from manylabel.training.processes import asked_to_stop
+from manylabel.training.snapshot import newest, restore_model, restore_optimiser, snapshot, use_average
 
 
 @dataclass
@@ -114,7 +108,7 @@ class MultiTaskTrainer:
             self._step()
             self._after_step()
         if self.ema:
-            load_trained_state(self.model, clone(self.model.state_dict()) | self.ema.average)
+            use_average(self.model, self.ema)
             self.ema = None
 
     def active(self) -> list[str]:
@@ -278,39 +272,20 @@ class MultiTaskTrainer:
             )
 
     def save(self) -> None:
-        packed = pack_optimiser(self.optimiser)
-        tensors = with_prefix("model", clone(dict(self.model.state_dict()))) | packed.tensors
-        if self.ema:
-            tensors |= with_prefix("ema", self.ema.average)
-        values = {
-            "position": asdict(self.position),
-            "optimiser": packed.values,
-            "schedule": self.schedule.state_dict(),
-            "ema_steps": self.ema.steps if self.ema else 0,
-            "circumstances": self.circumstances,
-        }
-        self.checkpoints.save(self.position.step, Checkpoint(tensors, values))
+        values = {"position": asdict(self.position), "circumstances": self.circumstances}
+        now = snapshot(self.model, self.optimiser, self.schedule, self.ema, values)
+        self.checkpoints.save(self.position.step, now)
         self._saved_at = time.monotonic()
 
     def _restore(self) -> None:
-        found, problems = self.checkpoints.load_latest()
-        for problem in problems:
-            self.say(f"{problem}; falling back to the one before")
+        found = newest(self.checkpoints, self.say)
         if found is None:
-            if problems:
-                raise CheckpointError(f"no checkpoint in {self.checkpoints.folder} is whole: {problems[0]}")
-            self.say("there is no checkpoint yet: starting from the beginning")
             self._begin_phase()
             return
         compare(found.values["circumstances"], self.circumstances, self.say)
         self.position = StepPosition(**found.values["position"])
-        load_trained_state(self.model, without_prefix("model", found.tensors))
+        restore_model(found, self.model, self.ema)
         self._begin_phase()
         if self.position.step != self.alone:  # there a new phase begins with a fresh optimiser
-            unpack_optimiser(self.optimiser, Checkpoint(found.tensors, found.values["optimiser"]))
-            self.schedule.load_state_dict(found.values["schedule"])
-        if self.ema:
-            self.ema.steps = found.values["ema_steps"]
-            for name, tensor in without_prefix("ema", found.tensors).items():
-                self.ema.average[name].copy_(tensor)
+            restore_optimiser(found, self.optimiser, self.schedule)
         self.say(f"goes on after step {self.position.step} of {self.steps}")

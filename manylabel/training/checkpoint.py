@@ -140,9 +140,8 @@ def unpack_optimiser(optimiser: Optimizer, packed: Checkpoint) -> None:
 
 
 def trained_state(model: nn.Module) -> dict[str, Tensor]:
-    """The part of the state that training changes: everything but a frozen backbone."""
-    backbone = getattr(model, "backbone", None)
-    skip = "backbone." if backbone is not None and backbone.frozen else "\0"
+    """The part of the state that training changes: everything but frozen backbones, which say so of themselves."""
+    skip = tuple(f"{name}." for name, module in model.named_modules() if getattr(module, "frozen", False) is True)
     return {name: tensor for name, tensor in model.state_dict().items() if not name.startswith(skip)}
 
 

@@ -25,7 +25,7 @@ from manylabel.data.bad_images import BadImages
 from manylabel.data.dataset import Batch
 from manylabel.data.mix import mix_batch
 from manylabel.data.table import Table
-from manylabel.error import CheckpointError, DataError, TrainingError
+from manylabel.error import DataError, TrainingError
 from manylabel.labels import PRESENT, UNKNOWN
 from manylabel.loss import Loss, SoftmaxLoss
 from manylabel.metric import mean_average_precision
@@ -36,13 +36,8 @@ from manylabel.task import MULTI_LABEL, Task
 from manylabel.training.checkpoint import (
     Checkpoint,
     CheckpointFolder,
-    clone,
     load_trained_state,
-    pack_optimiser,
     trained_state,
-    unpack_optimiser,
-    with_prefix,
-    without_prefix,
 )
 from manylabel.training.circumstances import circumstances, compare
 from manylabel.training.ema import Ema
@@ -53,6 +48,7 @@ from manylabel.training.label_loss import label_losses
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 from manylabel.training.processes import asked_to_stop
 from manylabel.training.scoring import Scored, score
+from manylabel.training.snapshot import newest, restore_model, restore_optimiser, snapshot, use_average
 
 MOST_UNKNOWN = 0.05  # share of unknown training labels up to which images are mixed
 
@@ -336,46 +332,25 @@ class Trainer:
             )
 
     def save(self) -> None:
-        packed = pack_optimiser(self.optimiser)
-        tensors = with_prefix("model", trained_state(self.plain_model)) | packed.tensors
-        if self.ema:
-            tensors |= with_prefix("ema", self.ema.average)
         scaler = self.accelerator.scaler
         values = {
             "position": asdict(self.position),
-            "optimiser": packed.values,
-            "schedule": self.schedule.state_dict(),
-            "ema_steps": self.ema.steps if self.ema else 0,
             "scaler": scaler.state_dict() if scaler is not None else {},
             "value": self.value,
             "circumstances": self._circumstances(),
         }
         serial = self.position.epoch * (len(self.train_feed) + 1) + self.position.batch
-        self.checkpoints.save(serial, Checkpoint(tensors, values))
+        self.checkpoints.save(serial, snapshot(self.plain_model, self.optimiser, self.schedule, self.ema, values))
         self._saved_at = time.monotonic()
 
     def _restore(self) -> None:
-        for path in self.checkpoints.swept:
-            self.say(f"removed {path.name}, which was left half-written")
-        checkpoint, problems = self.checkpoints.load_latest()
-        for problem in problems:
-            self.say(f"{problem}; falling back to the one before")
-        if checkpoint is None:
-            if problems:
-                raise CheckpointError(f"no checkpoint in {self.checkpoints.folder} is whole: {problems[0]}")
-            self.say("there is no checkpoint yet: starting from the beginning")
+        found = newest(self.checkpoints, self.say)
+        if found is None:
             return
-        values = checkpoint.values
+        values = found.values
         compare(values["circumstances"], self._circumstances(), self.say)
-        load_trained_state(self.plain_model, without_prefix("model", checkpoint.tensors))
-        unpack_optimiser(self.optimiser, Checkpoint(checkpoint.tensors, values["optimiser"]))
-        self.schedule.load_state_dict(values["schedule"])
-        if self.ema:
-            self.ema.average = {
-                name: tensor.to(self.accelerator.device)
-                for name, tensor in without_prefix("ema", checkpoint.tensors).items()
-            }
-            self.ema.steps = values["ema_steps"]
+        restore_model(found, self.plain_model, self.ema)
+        restore_optimiser(found, self.optimiser, self.schedule)
         if self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(values["scaler"])
         self.position = Position(**values["position"])
@@ -392,6 +367,5 @@ class Trainer:
         if self.config.train.keep == "best":
             load_trained_state(self.plain_model, self.checkpoints.load_best().tensors)
         elif self.ema:
-            state = clone(trained_state(self.plain_model)) | self.ema.average
-            load_trained_state(self.plain_model, state)
+            use_average(self.plain_model, self.ema)
         self.ema = None
