@@ -26,6 +26,8 @@ from manylabel.config import ExpertsConfig
 from manylabel.expert import MLPBank, Router, Routing, SparseExperts
 from manylabel.features import FINAL, Features
 
+SPREAD = 0.01  # how far experts that begin as the same MLP are apart, as a share of the spread of its weights
+
 
 @dataclass
 class Routes:
@@ -90,6 +92,8 @@ class SparseBlock(Block):
             renormalise=experts.renormalise,
         )
         bank = MLPBank(experts.count, size.width, size.hidden)
+        if experts.alike:
+            bank.begin_alike(SPREAD)
         self.mlp = SparseExperts(bank, experts.capacity or None, prioritised=experts.priority)
 
     def forward(self, x: Tensor, task: str, k: int, routes: Routes | None = None) -> Tensor:

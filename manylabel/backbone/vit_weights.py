@@ -12,10 +12,8 @@ from safetensors.torch import load_file
 from timm.layers import Mlp, resample_abs_pos_embed
 from torch import Tensor, nn
 
-from manylabel.backbone.moe_vit import MoeViT
+from manylabel.backbone.moe_vit import SPREAD, MoeViT
 from manylabel.error import ConfigError, WeightsError
-
-SPREAD = 0.01  # how far experts that begin as the same MLP are apart, as a share of the spread of its weights
 
 
 @torch.no_grad()

@@ -60,6 +60,10 @@ class ExpertsConfig:
     count: int = option(8, "E: experts of a layer")
     where: Literal["every_two", "early", "middle", "later", "all"] = option("every_two", "which layers have experts")
     router: Literal["task", "agnostic"] = option("task", "a router for every task, or one for all")
+    alike: bool = option(
+        False,
+        "let the experts of a layer begin as nearly the same network, so that a token may change its expert early on",
+    )
     noise: float = option(1.0, "noise of the router's logits in training, as a multiple of 1/E")
     renormalise: bool = option(False, "let the weights of the chosen experts add up to 1")
     capacity: float = option(1.05, "slots of an expert as a multiple of the even share; 0 = every token is served")

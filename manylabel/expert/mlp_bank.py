@@ -29,6 +29,13 @@ class MLPBank(nn.Module):
                 nn.init.xavier_uniform_(one)
 
     @torch.no_grad()
+    def begin_alike(self, noise: float) -> None:
+        """Let every expert begin as the first one, this far apart, as a share of the spread of its weights."""
+        for weight in (self.weight1, self.weight2):
+            first = weight[0].clone()
+            weight.copy_(first + noise * first.std() * torch.randn_like(weight))
+
+    @torch.no_grad()
     def copy_mlp(self, first: nn.Linear, second: nn.Linear, noise: float = 0.0) -> None:
         """Let every expert begin as this MLP; `noise` = how far apart, as a share of the spread of its weights."""
         for layer, weight, bias in ((first, self.weight1, self.bias1), (second, self.weight2, self.bias2)):
