@@ -96,6 +96,9 @@ class SelectionConfig:
     adaptive: bool = option(True, "let every task find its own number by its held-out loss")
     every: int = option(2000, "steps between two looks at the held-out loss")
     patience: int = option(2000, "Δn: steps without a lower held-out loss after which a task may have one expert more")
+    least: float = option(
+        0.0, "a held-out loss counts as lower from this share of the best one on; 0 = any decrease, as in the paper"
+    )
     start: int = option(0, "steps before the first look")
     held_out: float = option(0.01, "share of the training images whose loss is looked at")
 
@@ -103,6 +106,7 @@ class SelectionConfig:
         for name in ("k", "every", "patience"):
             require(getattr(self, name) >= 1, f"selection.{name}", getattr(self, name), "1 or more")
         require(self.start >= 0, "selection.start", self.start, "0 or more")
+        require(0 <= self.least < 1, "selection.least", self.least, "at least 0 and below 1")
         require(0 < self.held_out < 1, "selection.held_out", self.held_out, "between 0 and 1")
 
 

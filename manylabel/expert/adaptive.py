@@ -11,6 +11,7 @@ class AdaptiveSelection(nn.Module):
 
     While a task has not improved for Δn iterations (since its best loss or its last growth, whichever is later):
     if its last growth brought nothing, k_j ← k_j − 1 and k_j is fixed; otherwise k_j ← k_j + 1, at most `most`.
+    A loss counts as lower when it is so by the share `least` of the best one; 0 = by anything, as in the algorithm.
     The whole state is in buffers, so that a checkpoint holds it.
     """
 
@@ -20,11 +21,11 @@ class AdaptiveSelection(nn.Module):
     improved: Tensor  # [T] bool: since the last growth
     fixed: Tensor  # [T] bool
 
-    def __init__(self, tasks: int, most: int, patience: int, start: int = 1) -> None:
+    def __init__(self, tasks: int, most: int, patience: int, start: int = 1, least: float = 0.0) -> None:
         super().__init__()
         if not 1 <= start <= most:
             raise ValueError(f"{start} experts to begin with, of {most}")
-        self.most, self.patience = most, patience
+        self.most, self.patience, self.least = most, patience, least
         self.register_buffer("k", torch.full((tasks,), start))
         self.register_buffer("best", torch.full((tasks,), torch.inf))
         self.register_buffer("waited", torch.zeros(tasks, dtype=torch.int64))
@@ -39,7 +40,7 @@ class AdaptiveSelection(nn.Module):
         """
         loss = losses.to(self.best)
         active = ~self.fixed & ~loss.isnan()
-        better = active & (loss < self.best)
+        better = active & (loss < (1 - self.least) * self.best)
         self.best.copy_(torch.where(better, loss, self.best))
         self.improved |= better
         self.waited.copy_(torch.where(better, 0, self.waited + iterations * active))

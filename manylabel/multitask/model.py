@@ -48,7 +48,8 @@ class MultiTaskModel(nn.Module):
         most = config.experts.count if self.vit.sparse else 1
         if config.selection.k > most:
             raise ConfigError(f"selection.k: {config.selection.k} experts to begin with, where a layer has {most}")
-        self.selection = AdaptiveSelection(len(self.tasks), most, config.selection.patience, config.selection.k)
+        c = config.selection
+        self.selection = AdaptiveSelection(len(self.tasks), most, c.patience, c.k, c.least)
         mean, std = (MEAN, STD) if stem is None else ((0.0,) * 3, (1.0,) * 3)  # a stem does this by itself
         self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(std).view(1, 3, 1, 1), persistent=False)

@@ -16,14 +16,14 @@ LOSSES = st.one_of(st.floats(0, 2, width=32), st.sampled_from([0.5, 1.0, math.na
 class LiteralTask:
     """Lines 3–20 of the algorithm for one task; a step of its `while` for every loss that was measured."""
 
-    def __init__(self, most: int, patience: int) -> None:
-        self.k, self.improved, self.best = 1, True, math.inf
+    def __init__(self, most: int, patience: int, least: float) -> None:
+        self.k, self.improved, self.best, self.least = 1, True, math.inf, least
         self.waited, self.fixed, self.most, self.patience = 0, False, most, patience
 
     def continue_training(self, loss: float, iterations: int) -> None:
         if self.fixed or math.isnan(loss):
             return
-        if loss < self.best:
+        if loss < self.best - self.least * self.best if self.best < math.inf else True:
             self.best, self.improved, self.waited = loss, True, 0
         else:
             self.waited += iterations
@@ -37,10 +37,13 @@ class LiteralTask:
             self.k, self.improved, self.waited = self.k + 1, False, 0
 
 
-@given(st.data(), st.integers(1, 4), st.integers(1, 5), st.integers(1, 4))
-def test_every_task_follows_algorithm_1_alone(data: st.DataObject, tasks: int, most: int, patience: int) -> None:
+@given(st.data(), st.integers(1, 4), st.integers(1, 5), st.integers(1, 4), st.sampled_from([0.0, 0.5]))
+def test_every_task_follows_algorithm_1_alone(
+    data: st.DataObject, tasks: int, most: int, patience: int, least: float
+) -> None:
     sequence = data.draw(st.lists(st.lists(LOSSES, min_size=tasks, max_size=tasks), min_size=1, max_size=25))
-    ours, literal = AdaptiveSelection(tasks, most, patience), [LiteralTask(most, patience) for _ in range(tasks)]
+    ours = AdaptiveSelection(tasks, most, patience, least=least)
+    literal = [LiteralTask(most, patience, least) for _ in range(tasks)]
     for losses in sequence:
         iterations = data.draw(st.integers(1, 3))
         before = ours.k.clone()
