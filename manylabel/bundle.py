@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,8 @@ def load_bundle(path: Path | str) -> Bundle:
         hierarchy = _hierarchy(entries["labels"])
         facts = _json(folder / "preprocess.json")
         preprocess = parse(Preprocess, facts, "preprocess")
+        # the size that was used, not the wish for a larger one, which these weights may not have taken
+        config = replace(config, backbone=replace(config.backbone, image_size=preprocess.size, enlarge=1.0))
         state = load_tensors(folder / "weights.safetensors").tensors
         stored = HEADS.get(config.head.name).knowledge_of(without_prefix("head", state), len(labels))
         model = Model(config, len(labels), load_weights=False, knowledge=stored)

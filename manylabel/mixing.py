@@ -18,9 +18,14 @@ def total_share(shares: Shares) -> np.ndarray:
     return np.sum(list(shares.values()), axis=0)
 
 
+def brief(share: Any) -> float:
+    """Six significant digits: the paper's shares are of the order of 1e-9."""
+    return float(f"{float(share):.6g}")
+
+
 def mean_share(shares: Shares | None) -> dict[str, float]:
     """For the history of a run."""
-    return {} if not shares else {"alpha": round(float(total_share(shares).mean()), 6)}
+    return {} if not shares else {"alpha": brief(total_share(shares).mean())}
 
 
 def warnings(shares: Shares | None) -> list[str]:
@@ -47,8 +52,8 @@ def shares_of_labels(shares: Shares | None, matrix: np.ndarray) -> Sequence[dict
         {"alpha": None, "alphas": None}
         if not counts[n]
         else {
-            "alpha": round(float(sum(m[n] for m in means.values())), 6),
-            "alphas": {stage: round(float(m[n]), 6) for stage, m in means.items()},
+            "alpha": brief(sum(m[n] for m in means.values())),
+            "alphas": {stage: brief(m[n]) for stage, m in means.items()},
         }
         for n in range(matrix.shape[1])
     ]

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from manylabel.backbone import Backbone
 from manylabel.config import Config
 from manylabel.error import ConfigError
-from manylabel.features import ENTRY, Features
+from manylabel.features import ENTRY, FINAL, Features
 from manylabel.head import HEADS, NOTHING, Head, LabelKnowledge
 from manylabel.neck import NECKS, Neck
 
@@ -36,8 +36,9 @@ class Model(nn.Module):
 
     @property
     def pooled(self) -> frozenset[str]:
-        """The stages of which neck and head look at nothing but the mean over all places."""
-        mapped = self.neck.mapped if self.head.pooled else self.neck.mapped | set(self.head.stages)
+        """The stages of which neck and head look at nothing but the mean over all places. A head that looks at places
+        measures its grids by that of the final stage."""
+        mapped = self.neck.mapped if self.head.pooled else self.neck.mapped | {*self.head.stages, FINAL}
         kept = self.backbone.stages if self.backbone.cut is None else self.backbone.before_cut
         return frozenset(kept) - mapped
 

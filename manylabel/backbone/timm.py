@@ -47,10 +47,10 @@ class Backbone(nn.Module):
         try:
             self._build(larger, load_weights)
         except (ConfigError, WeightsError, RuntimeError, AssertionError) as error:
-            if larger == config:
+            if larger == config or not timm.is_model(_timm_name(config.name).split(".")[0]):
                 raise
+            self._build(config, load_weights)  # what is wrong in any size is said here
             console.warn(f"{config.name} does not take {larger.image_size} px ({_brief(error)}): its own size is used")
-            self._build(config, load_weights)
 
     def _build(self, config: BackboneConfig, load_weights: bool) -> None:
         self.name = config.name
@@ -85,6 +85,15 @@ class Backbone(nn.Module):
         quicken(self.body)
         self.layout = torch.channels_last
         self.body.to(memory_format=self.layout)
+
+    @contextmanager
+    def laid_out(self, layout: torch.memory_format) -> Iterator[None]:
+        """Images are in this order of memory inside the block; convolutions follow them."""
+        before, self.layout = self.layout, layout
+        try:
+            yield
+        finally:
+            self.layout = before
 
     def use(self, preprocess: Preprocess) -> None:
         """Expect images prepared like this; a bundle brings its own."""

@@ -20,12 +20,14 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from manylabel import console
 from manylabel.bench.table import Row
 from manylabel.config import Config, DataConfig, make_config
 from manylabel.data.read import read_table
 from manylabel.data.source import FileSource
 from manylabel.data.table import Table
-from manylabel.error import DataError
+from manylabel.error import ConfigError, DataError, ManylabelError
+from manylabel.onnx_file import need_onnx
 
 BATCH = 16
 PASSES = 3
@@ -33,21 +35,27 @@ SIDES = ("plain", "torch", "onnxruntime")
 
 
 def run(data: str, images: int, backbone: str, workers: int) -> list[Row]:
-    """Rows against the plain loop: our extraction with torch, and with ONNX Runtime."""
+    """Rows against the plain loop: our extraction with torch, and with ONNX Runtime where it is installed."""
+    sides: tuple[str, ...] = SIDES
+    try:
+        need_onnx()
+    except ConfigError as error:
+        console.warn(f"not measured with ONNX Runtime: {error}")
+        sides = SIDES[:2]
     if not isinstance(_table(data, images).source, FileSource):
         raise DataError(f"{data} is no folder of image files, which the plain loop needs")
     with tempfile.TemporaryDirectory() as folder:
-        turns: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        turns: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
         for _ in range(PASSES):
-            for side in SIDES:
+            for side in sides:
                 out = Path(folder) / f"{side}.npy"
                 turns[side].append(_in_own_process(side, data, images, backbone, workers, out))
-        features = {side: np.load(Path(folder) / f"{side}.npy") for side in SIDES}
+        features = {side: np.load(Path(folder) / f"{side}.npy") for side in sides}
     seconds = {side: min(turn["seconds"] for turn in found) for side, found in turns.items()}
     images = len(features["plain"])
     plain = images / seconds["plain"]
     rows = []
-    for side in SIDES[1:]:
+    for side in sides[1:]:
         gap = np.abs(features[side] - features["plain"]).max() / np.abs(features["plain"]).max()
         what = f"{backbone}, {images} files, {workers} workers, {side}; features differ by {gap:.1e} of the largest"
         rate = images / seconds[side]
@@ -61,7 +69,8 @@ def _in_own_process(side: str, data: str, images: int, backbone: str, workers: i
         [sys.executable, "-m", "manylabel.bench.extract", *arguments], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise RuntimeError(f"the {side} side failed: {done.stderr.strip().splitlines()[-1:]}")
+        said = (done.stderr.strip().splitlines() or ["without a word"])[-1]
+        raise ManylabelError(f"the {side} side could not run {backbone}: {said.split(': ', 1)[-1]}")
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
@@ -106,13 +115,13 @@ def _plain(table: Table, backbone: str, workers: int) -> Callable[[], np.ndarray
 
     def once() -> np.ndarray:
         with torch.inference_mode():
-            return np.concatenate([_mean(model.forward_features(x)).numpy() for x in loader])
+            return np.concatenate([_mean(model.forward_features(x), model.num_features).numpy() for x in loader])
 
     return once
 
 
-def _mean(features: torch.Tensor) -> torch.Tensor:
-    if features.ndim != 4:
+def _mean(features: torch.Tensor, channels: int) -> torch.Tensor:
+    if features.ndim != 4 or features.shape[1] != channels:
         raise DataError("the plain loop is written for networks that give maps [B, C, H, W]")
     return features.mean(dim=(2, 3))
 

@@ -29,7 +29,7 @@ class Runtime(Protocol):
 
 
 class TorchRuntime:
-    """The model as it is."""
+    """The model as it is, with channels last: there is no backward pass here that would mind."""
 
     def __init__(self, model: Model, device: torch.device | str) -> None:
         self.name = "torch"
@@ -37,7 +37,8 @@ class TorchRuntime:
         self.device = device
 
     def __call__(self, pixels: Tensor) -> dict[str, Tensor]:
-        stages = self.model.features(pixels.to(self.device)).stages
+        with self.model.backbone.laid_out(torch.channels_last):
+            stages = self.model.features(pixels.to(self.device)).stages
         return {name: stage.float().cpu() for name, stage in stages.items()}
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from manylabel.bundle import Bundle, load_bundle
 from manylabel.data.decode import describe
+from manylabel.data.shard.packed import PackedImage
 from manylabel.error import DataError, DecodeError
 from manylabel.explain.attention import attention_grids
 from manylabel.explain.cam import eigen_cam, grad_cam, grad_cam_pp
@@ -57,7 +58,7 @@ class Explainer:
         for name in names:
             if name.casefold() not in known:
                 raise DataError(f"the model has no label {name!r}{closest(name, self.predictor.labels)}")
-        return [known[name.casefold()] for name in dict.fromkeys(names)]
+        return list(dict.fromkeys(known[name.casefold()] for name in names))
 
     def stream(
         self,
@@ -166,13 +167,15 @@ def shown_labels(scores: np.ndarray, above: np.ndarray) -> list[int]:
 
 def _full_size(image: ImageLike, picture: Image.Image) -> tuple[int, int]:
     """Of the upright photo, which may have been decoded smaller."""
-    if isinstance(image, (str, os.PathLike, bytes)):
-        try:
-            facts = describe(image)
-        except DecodeError:
-            return picture.size
-        return facts.width, facts.height
-    return picture.size
+    if isinstance(image, (np.ndarray, Image.Image)):
+        return picture.size
+    try:
+        if isinstance(image, PackedImage):
+            return image.source.describe(image.key)
+        facts = describe(image)
+    except DecodeError:
+        return picture.size
+    return facts.width, facts.height
 
 
 def explain(

@@ -76,7 +76,7 @@ class Explanation:
         if self.experts:
             facts["experts"] = [{name: round(w, 4) for name, w in layer.items()} for layer in self.experts]
         if self.shares:
-            facts["shares"] = {stage: round(share, 4) for stage, share in self.shares.items()}
+            facts["shares"] = {stage: float(f"{share:.4g}") for stage, share in self.shares.items()}
         return facts
 
 

@@ -37,11 +37,15 @@ class PictureFolder:
         if len(self._rows) < MOST_ROWS:
             self._rows.append(list(row))
         files: list[list[Path]] = []
+        taken: set[str] = set()
         for found in row:
             if found.error is not None:
                 files.append([])
                 continue
             stem = f"{self._images:04d}-{safe(PurePath(found.image).stem)}-{safe(found.label)}"
+            while stem.casefold() in taken:  # C++ and C# are the same to a file's name
+                stem += "_"
+            taken.add(stem.casefold())
             count = len(next(iter(found.head_grids.values()))) if self.heads and found.head_grids else 0
             own = [self._save(captioned(found), f"{stem}.png")]
             own += [self._save(captioned(found, head=i), f"{stem}-head{i + 1}.png") for i in range(count)]

@@ -2,9 +2,10 @@
 
 z' = α ĥ + (1 − α) z   with ĥ = RS(h) and α = σ(W z + b)                                            (Eq. 5, 6)
 
-As published (the `rm` options `start=0 normalise=false`) α and ĥ begin at random, ĥ is squashed to 0..1 whatever the
-size of z is, and one stage is looked at. Ours begins near the pre-trained feature (`start`), brings ĥ to the scale of z
-(`normalise`), looks at several stages with a learned weight for each, and can let every label choose (`share=label`).
+As published (`summary=mean normalise=false start=0`, recipe rm-paper) α and ĥ begin at random, ĥ is squashed to 0..1
+whatever the size of z is, and one stage is looked at. Ours, the default, begins near the pre-trained feature (`start`),
+brings ĥ to the scale of z (`normalise`) and weighs places (`summary=attention`); it may look at several stages with a
+learned weight for each, and let every label choose (`share=label`).
 """
 
 from __future__ import annotations
@@ -32,16 +33,23 @@ class RepresentationMixup(Neck):
 
     @dataclass(frozen=True)
     class Options:
-        stages: tuple[str, ...] = option(("stage1",), "the earlier stages that are mixed in (RM@1 = stage1)")
+        stages: tuple[str, ...] = option(
+            ("stage-2",),
+            "the earlier stages that are mixed in (RM@1 = stage1; where timm counts a stem as the first one, as in ResNets, "
+            "stage2)",
+        )
         summary: Literal["mean", "attention", "pool1d"] = option(
-            "mean",
+            "attention",
             "RS: mean over places and a layer (Eq. 2), attention over places, or the paper's 1-d pooling (Eq. 3)",
         )
         queries: int = option(4, "with summary=attention: how many places each stage is asked for")
         hidden: int = option(0, "width of the hidden layer of RS; 0 = one linear layer")
-        activation: Literal["sigmoid", "none"] = option("sigmoid", "what follows RS")
-        normalise: bool = option(False, "bring the summaries to the scale of the backbone's output")
-        start: float = option(0.0, "α of every image to begin with; 0 = wherever random weights put it, as published")
+        activation: Literal["auto", "sigmoid", "none"] = option(
+            "auto", "what follows RS; auto = as published: sigmoid behind summary=mean, else none"
+        )
+        normalise: bool = option(True, "bring the summaries to the scale of the backbone's output")
+        start: float = option(0.1, "α of every image to begin with; 0 = wherever random weights put it, as published")
+        floor: float = option(0.0, "α is never below this, so that earlier stages always have a say; 0 = as published")
         share: Literal["image", "label"] = option(
             "image", "one α (and weight per stage) for an image, or for each label"
         )
@@ -52,7 +60,13 @@ class RepresentationMixup(Neck):
             require(FINAL not in self.stages, "neck.stages", self.stages, "stages before the final one")
             require(self.queries >= 1, "neck.queries", self.queries, "1 or more")
             require(self.hidden >= 0, "neck.hidden", self.hidden, "0 or more")
-            require(0 <= self.start < 1, "neck.start", self.start, "at least 0 and below 1")
+            require(0 <= self.floor < 1, "neck.floor", self.floor, "at least 0 and below 1")
+            require(
+                self.start == 0 or self.floor < self.start < 1,
+                "neck.start",
+                self.start,
+                "0, or above neck.floor and below 1",
+            )
 
     def __init__(self, options: Options, *, channels: Mapping[str, int], num_labels: int) -> None:
         super().__init__(options, channels=channels, num_labels=num_labels)
@@ -65,12 +79,14 @@ class RepresentationMixup(Neck):
         self.summarise = nn.ModuleDict(
             {stage: build(channels[stage], width, options.hidden, options.queries) for stage in self.stages}
         )
-        self.activation = nn.Sigmoid() if options.activation == "sigmoid" else nn.Identity()
+        squashed = options.activation == "sigmoid" or (options.activation == "auto" and options.summary == "mean")
+        self.activation = nn.Sigmoid() if squashed else nn.Identity()
         self.norm = nn.ModuleDict({stage: ToScale(width) for stage in self.stages if options.normalise})
         self.alpha = nn.Linear(width, self.shares_of)  # W, b of Eq. 6
         if options.start:
             nn.init.zeros_(self.alpha.weight)
-            nn.init.constant_(self.alpha.bias, math.log(options.start / (1 - options.start)))
+            start = (options.start - options.floor) / (1 - options.floor)
+            nn.init.constant_(self.alpha.bias, math.log(start / (1 - start)))
         several = len(options.stages) > 1
         self.weight = nn.Parameter(torch.zeros(self.shares_of, len(options.stages)), requires_grad=several)
 
@@ -107,7 +123,8 @@ class RepresentationMixup(Neck):
         return {stage: alpha * weights[:, number] for number, stage in enumerate(self.stages)}
 
     def _alpha(self, features: Features) -> Tensor:
-        return torch.sigmoid(self.alpha(features.final.mean(dim=(2, 3))))  # [B, 1] or [B, N]
+        alpha = torch.sigmoid(self.alpha(features.final.mean(dim=(2, 3))))  # [B, 1] or [B, N]
+        return self.options.floor + (1 - self.options.floor) * alpha
 
     def _hints(self, features: Features) -> list[Tensor]:
         """ĥ_l of every stage. [B, C] each"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.nn.functional import avg_pool1d
+from torch.nn.functional import pad
 
 from manylabel.error import ConfigError
 
@@ -66,4 +66,7 @@ class Pool1d(Summary):
                 f"neck.summary=pool1d: a stage of {flat.shape[1]} numbers cannot be pooled to {self.width}; "
                 "take an earlier stage or another summary"
             )
-        return avg_pool1d(flat[:, None], kernel, stride=1)[:, 0]  # [B, C]
+        before = pad(
+            flat.double().cumsum(dim=1), (1, 0)
+        )  # Σ of all numbers before each: a window is a difference of two
+        return ((before[:, kernel:] - before[:, :-kernel]) / kernel).to(flat.dtype)  # [B, C]

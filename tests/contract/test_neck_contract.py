@@ -13,6 +13,7 @@ from manylabel.config import Part, make_config
 from manylabel.error import ConfigError
 from manylabel.features import Features
 from manylabel.head import HEADS, LabelKnowledge
+from manylabel.mixing import mean_share
 from manylabel.model import Model
 from manylabel.neck import NECKS, Neck
 
@@ -25,6 +26,7 @@ VARIANTS = [
     Part("rm", {"stages": ("stage1", "stage2"), "summary": "attention", "normalise": True, "start": 0.1}),
     Part("rm", {"stages": ("stage1", "stage2"), "share": "label", "start": 0.1}),
     Part("rm", {"summary": "pool1d"}),
+    Part("rm", {"summary": "mean", "normalise": False, "start": 0.0}),
 ]
 
 
@@ -102,12 +104,32 @@ def test_only_the_stages_whose_places_matter_are_kept_whole() -> None:
         given = ["backbone.name=test_efficientnet", "backbone.weights=none", "backbone.image_size=64", *settings]
         return set(Model(make_config(settings=given), 3).pooled)
 
-    rm = ("neck.name=rm", "neck.stages=stage1,stage2")
+    rm = ("neck.name=rm", "neck.stages=stage1,stage2", "neck.summary=mean")
     assert pooled(*rm) == {"stage1", "stage2", "final"}
     assert pooled(*rm, "neck.summary=attention") == {"final"}
     assert pooled(*rm, "head.name=ml_decoder") == {"stage1", "stage2"}
     assert pooled(*rm, "head.name=ml_decoder", "head.stages=stage2,final") == {"stage1"}
     assert pooled("head.name=ml_decoder") == set()
+    assert pooled("head.name=ml_decoder", "head.stages=stage4") == set()  # its grid is measured by the final one's
+
+
+def test_a_head_on_an_earlier_stage_alone_sees_it_whole() -> None:
+    settings = ["backbone.name=test_efficientnet", "backbone.weights=none", "backbone.image_size=64"]
+    settings += ["head.name=ml_decoder", "head.dim=16", "head.heads=2", "head.hidden=16", "head.stages=stage4"]
+    model = Model(make_config(settings=settings), 3).eval()
+    images = torch.rand(2, 3, 64, 64)
+    with torch.no_grad():
+        torch.testing.assert_close(model(images), model.neck.logits(model.head, model.backbone(images)))
+
+
+def test_alpha_has_a_floor_and_keeps_its_small_digits() -> None:
+    neck = _neck(Part("rm", {"stages": ("stage2",), "start": 0.3, "floor": 0.2})).eval()
+    assert float(neck.shares(_features())["stage2"].mean()) == pytest.approx(0.3, abs=1e-6)
+    neck.alpha.bias.data.fill_(-50)
+    assert float(neck.shares(_features())["stage2"].min()) == pytest.approx(0.2, abs=1e-6)
+    assert mean_share({"stage2": np.full((4, 1), 9.09e-10)}) == {"alpha": 9.09e-10}
+    with pytest.raises(ConfigError, match=r"neck\.start must be 0, or above neck\.floor"):
+        _neck(Part("rm", {"stages": ("stage2",), "start": 0.1, "floor": 0.2}))
 
 
 def test_what_is_learned_for_each_label_does_not_go_with_new_labels() -> None:

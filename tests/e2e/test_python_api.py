@@ -81,3 +81,31 @@ def test_data_from_python(photos: Path) -> None:
     assert table.labels.names == ("blue", "green", "red", "white")
     with pytest.raises(ml.ManylabelError, match="did you mean.*missing"):
         ml.load_data(photos, mising="drop")
+
+
+def test_a_size_that_the_weights_did_not_take_is_not_asked_of_the_bundle(
+    photos: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A transformer's weights fix its size: recipe laptop asks for a larger one, falls back, and the bundle remembers."""
+    import timm
+    import torch
+
+    torch.manual_seed(0)
+    weights = tmp_path / "vit.pth"
+    torch.save(timm.create_model("test_vit").state_dict(), weights)
+    settings = [
+        "backbone.name=test_vit",
+        f"backbone.weights={weights}",
+        "train.epochs=1",
+        "train.views=0",
+        "data.workers=0",
+    ]
+    run = ml.train(photos, out=tmp_path / "run", settings=settings)
+    if "does not take" not in capfd.readouterr().err:
+        pytest.skip("this version of timm resamples positions while it loads weights")
+    assert len(ml.Predictor.load(run.folder).predict(photos / "images" / "photo000.jpg")) == 1
+
+
+def test_what_is_wrong_in_any_size_is_not_said_to_be_the_size(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(ml.ManylabelError, match="no stage 'stage9'"):
+        ml.train(photos, out=tmp_path / "a", settings=["backbone.trained_after=stage9"])

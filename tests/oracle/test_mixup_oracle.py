@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -25,6 +26,9 @@ def _features(batch: int, size: int = 4, seed: int = 0) -> Features:
     g = torch.Generator().manual_seed(seed)
     sides = {"stage1": 2 * size, "stage2": size, "final": size}
     return Features({s: torch.randn(batch, c, sides[s], sides[s], generator=g) for s, c in CHANNELS.items()})
+
+
+PUBLISHED: dict[str, Any] = {"summary": "mean", "normalise": False, "start": 0.0}
 
 
 def _sigmoid(x: float) -> float:
@@ -52,7 +56,7 @@ def _literal(
 @given(st.sampled_from(["stage1", "stage2"]), st.integers(1, 3), st.integers(0, 99))
 def test_as_published(stage: str, batch: int, seed: int) -> None:
     torch.manual_seed(seed)
-    neck, features = _neck(stages=(stage,)).eval(), _features(batch, seed=seed)
+    neck, features = _neck(stages=(stage,), **PUBLISHED).eval(), _features(batch, seed=seed)
     mixed = neck(features).final.mean(dim=(2, 3))
     for image in range(batch):
         alpha, hint, z = _literal(neck, features, image, stage)
@@ -69,7 +73,7 @@ def test_mixing_means_is_mixing_maps() -> None:
 
 
 def test_pooling_of_tokens_in_one_dimension() -> None:
-    neck, features = _neck(stages=("stage1",), summary="pool1d", activation="none"), _features(2)
+    neck, features = _neck(stages=("stage1",), **{**PUBLISHED, "summary": "pool1d"}), _features(2)
     hints = neck._hints(features)[0]
     tokens = features.tokens("stage1")  # [B, T, C]
     for image in range(2):

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections import namedtuple
 from dataclasses import replace
 from pathlib import Path
@@ -288,3 +290,43 @@ def test_features_of_other_weights_are_refused(model: Model, table: Table) -> No
     with pytest.raises(CheckpointError, match="features of other weights.*manylabel cache prune"):
         _cache(model, table)
     assert (cache.folder / "final-mean.bin").exists()
+
+
+KILLED = """
+import sys, os, signal
+from manylabel.cache import cached_features, extract
+from manylabel.config import DataConfig, make_config
+from manylabel.data.read import read_table
+from manylabel.model import Model
+import torch
+torch.manual_seed(0)
+torch.set_num_threads(1)
+extract.BATCH, extract.SAVE_EVERY = 8, 1
+table = read_table(DataConfig(path=sys.argv[1]))
+model = Model(make_config(settings=sys.argv[3:]), len(table.labels)).eval()
+computed = []
+model.backbone.register_forward_hook(lambda _m, given, _o: computed.append(len(given[0])))
+def advance(_count):
+    if sys.argv[2] == "die" and sum(computed) >= 24: os.kill(os.getpid(), signal.SIGKILL)
+cache = cached_features(model, table, model.backbone.preprocess, workers=0, runtime="torch", advance=advance)
+import hashlib, numpy as np
+print(sum(computed), hashlib.sha256(cache.read(np.arange(cache.count))["final"].numpy().tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_an_extraction_that_was_killed_goes_on(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:
+    script = tmp_path / "extract.py"
+    script.write_text(KILLED)
+
+    def go(mode: str, cache: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "MANYLABEL_CACHE": str(tmp_path / cache)}
+        command = [sys.executable, str(script), str(photos), mode, *tiny_settings]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+    assert go("die", "killed").returncode == -9
+    resumed, whole = go("live", "killed"), go("live", "whole")
+    assert resumed.returncode == whole.returncode == 0, resumed.stderr + whole.stderr
+    (left, digest), (every, expected) = resumed.stdout.split(), whole.stdout.split()
+    assert int(left) <= int(every) - 16  # what was noted before the kill is not computed again
+    assert digest == expected

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from explained import LABELS, bundle, photos
+from shard_files import write_tar
 from torch import Tensor, nn
 
 from manylabel.bundle import Bundle
+from manylabel.data.shard.packed import find_packed
 from manylabel.error import ConfigError, DataError
 from manylabel.explain import METHODS, Explainer, Explanation, attention, explain
 from manylabel.explain.cam import grad_cam
@@ -282,3 +287,15 @@ def test_clear_errors() -> None:
     assert explain(earlier, photos(1), method="grad_cam")[0].stage == "stage3"
     with pytest.raises(ConfigError, match="do not depend on stage final"):
         explain(earlier, photos(1), method="grad_cam", stage="final")
+
+
+def test_a_photo_has_its_own_size_wherever_it_lies(tmp_path: Path) -> None:
+    """Large JPEGs are decoded smaller; a map is as large as the photo all the same. A label asked for twice counts once."""
+    path = tmp_path / "large.jpg"
+    photos(1, 1600, 1200)[0].save(path, quality=85)
+    tar = write_tar(tmp_path / "a.tar", [("large.jpg", path.read_bytes())])
+    packed = find_packed(tar)
+    assert packed is not None
+    for given in (path, path.read_bytes(), io.BytesIO(path.read_bytes()), next(iter(packed))):
+        (found,) = explain(bundle(), [given], labels=["cat", "CAT"])
+        assert found.size == (1600, 1200)

@@ -78,6 +78,13 @@ def test_files_are_named_by_image_and_label(tmp_path: Path) -> None:
     assert safe("…") == "x"
 
 
+def test_labels_that_look_alike_in_a_file_name_have_files_of_their_own(tmp_path: Path) -> None:
+    files = PictureFolder(tmp_path).add(
+        [spot("C++"), spot("C#"), spot("c"), spot("x" * 60 + "1"), spot("x" * 60 + "2")]
+    )
+    assert len({path.name.casefold() for (path,) in files}) == 5
+
+
 def test_pictures_of_others_are_never_replaced(tmp_path: Path) -> None:
     Image.new("RGB", (4, 4)).save(tmp_path / SHEET)
     with pytest.raises(ManylabelError, match=r"sheet.png is there already and was not written by this command"):
