@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,12 @@ from manylabel.error import ConfigError, WeightsError
 
 
 @torch.no_grad()
-def begin_with(vit: MoeViT, weights: str) -> None:
-    """`weights`: a .safetensors file in timm's naming of a ViT, or the name of a pre-trained timm ViT."""
-    state = _read(weights)
+def begin_with(vit: MoeViT, weights: str) -> tuple[Sequence[float], Sequence[float]] | None:
+    """`weights`: a .safetensors file in timm's naming of a ViT, or the name of a pre-trained timm ViT.
+
+    Returns mean and standard deviation of the pixels that it was trained with, where they are known.
+    """
+    state, pixels = _read(weights)
     _check(vit, state, weights)
     blocks: list[Any] = list(vit.blocks)
     for number, block in enumerate(blocks):
@@ -34,17 +38,19 @@ def begin_with(vit: MoeViT, weights: str) -> None:
     _copy(vit.norm, {n.removeprefix("norm."): t for n, t in state.items() if n.startswith("norm.")}, weights)
     embeddings: list[Any] = list(vit.embed.values())
     for embed in embeddings:
-        _copy(embed.patches, {n: state[f"patch_embed.proj.{n}"] for n in ("weight", "bias")}, weights)
+        bias = state.get("patch_embed.proj.bias", torch.zeros(vit.size.width))  # CLIP's has none
+        _copy(embed.patches, {"weight": state["patch_embed.proj.weight"], "bias": bias}, weights)
         position = state["pos_embed"].reshape(1, -1, vit.size.width)
         side = int(position.shape[1] ** 0.5)
         position = position[:, position.shape[1] - side * side :]  # without class and register tokens
         embed.position.copy_(resample_abs_pos_embed(position, list(embed.grid), [side, side], num_prefix_tokens=0))
+    return pixels
 
 
-def _read(weights: str) -> dict[str, Tensor]:
+def _read(weights: str) -> tuple[dict[str, Tensor], tuple[Sequence[float], Sequence[float]] | None]:
     if weights.endswith(".safetensors"):
         try:
-            return load_file(Path(weights))
+            return load_file(Path(weights)), None
         except (OSError, SafetensorError) as error:
             raise WeightsError(f"vit.weights: {weights} cannot be read: {error}") from error
     try:
@@ -54,12 +60,17 @@ def _read(weights: str) -> dict[str, Tensor]:
         raise WeightsError(
             f"vit.weights: {weights} could not be loaded ({brief}); give a .safetensors file of a ViT instead"
         ) from error
-    return dict(model.state_dict())
+    return dict(model.state_dict()), (model.pretrained_cfg["mean"], model.pretrained_cfg["std"])
 
 
 def _check(vit: MoeViT, state: dict[str, Tensor], weights: str) -> None:
     wanted = {"patch_embed.proj.weight", "pos_embed", "norm.weight", f"blocks.{vit.size.layers - 1}.mlp.fc1.weight"}
     missing = sorted(wanted - set(state))
+    if "norm_pre.weight" in state:
+        raise ConfigError(
+            f"vit.weights: {weights} normalises its tokens before the first layer (norm_pre), which this transformer does "
+            "not; choose another, or set vit.weights=none"
+        )
     if missing:
         raise ConfigError(
             f"vit.weights: {weights} is no plain ViT of {vit.size.layers} layers or more (it has no {missing[0]}); "

@@ -225,6 +225,10 @@ def predict(
         Path | None,
         typer.Option("--overlay", metavar="FOLDER", help="of a model that detects: pictures with boxes and masks"),
     ] = None,
+    score: Annotated[
+        float | None,
+        typer.Option(help="of a model that detects: lowest score of an object; default: 0.5", min=0, max=1),
+    ] = None,
 ) -> None:
     """Say what is in images: the labels whose score reaches their own threshold (--json: all labels).
 
@@ -241,10 +245,10 @@ def predict(
     if model_has_tasks(bundle):
         given = {"--labels": labels, "--vectors": vectors, "--csv": csv, "--label-studio": label_studio}
         refuse([name for name, value in given.items() if value])
-        predict_several(bundle, images, task, as_json, top, overlays)
+        predict_several(bundle, images, task, as_json, top, overlays, score)
         return
-    if task is not None or overlays is not None:
-        raise ManylabelError(f"--task and --overlay are for models with several tasks; {bundle} has one")
+    if task is not None or overlays is not None or score is not None:
+        raise ManylabelError(f"--task, --overlay and --score are for models with several tasks; {bundle} has one")
     from contextlib import ExitStack
 
     from manylabel import console

@@ -61,10 +61,17 @@ def report_several(run: Path, out: Path | None) -> None:
 
 
 def predict_several(
-    bundle: Path, images: list[Path], task: str | None, as_json: bool, top: int | None, overlays: Path | None
+    bundle: Path,
+    images: list[Path],
+    task: str | None,
+    as_json: bool,
+    top: int | None,
+    overlays: Path | None,
+    score: float | None,
 ) -> None:
     """Labels, or objects, of one task; with `overlays` pictures with boxes and masks drawn on them."""
     from manylabel.data.decode import decode
+    from manylabel.data.shard.packed import PackedImage
     from manylabel.multitask.predict import FoundObjects, TaskPredictor, overlay
     from manylabel.predict import find_images
     from manylabel.printing import prediction_line
@@ -76,10 +83,12 @@ def predict_several(
     detects = predictor.model.number(name) >= 0 and predictor.bundle.config.tasks[name].kind == "detection"
     if overlays is not None and not detects:
         raise ManylabelError(f"--overlay draws boxes and masks; task {name} gives labels")
+    if score is not None and not detects:
+        raise ManylabelError(f"--score is for objects; task {name} gives labels, each with a threshold of its own")
     found = list(find_images(images))
     kept: list[Any] = []
     read = 0
-    stream: Any = predictor.find(found, name) if detects else predictor.classify(found, name)  # type: ignore[arg-type]
+    stream: Any = predictor.find(found, name, score) if detects else predictor.classify(found, name)  # type: ignore[arg-type]
     for number, one in enumerate(stream):
         read += one.error is None
         if as_json:
@@ -89,7 +98,8 @@ def predict_several(
         if overlays is not None and one.error is None:
             overlays.mkdir(parents=True, exist_ok=True)
             path = overlays / f"{number + 1:04d}-{Path(one.image).stem}.png"
-            overlay(decode(found[number]), one).save(path)  # type: ignore[arg-type]
+            image: Any = found[number]
+            overlay(image.read() if isinstance(image, PackedImage) else decode(image), one).save(path)
     if as_json:
         typer.echo(json.dumps(kept, indent=1, ensure_ascii=False))
     if overlays is not None and read:

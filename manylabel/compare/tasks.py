@@ -11,7 +11,7 @@ from manylabel.compare.runs import Method
 from manylabel.error import DataError
 
 SCHEMA = 1
-SHOWN = ("mAP", "top-1", "AP", "mask AP")  # one figure for each thing that a task can be asked
+MASKS = "mask AP"  # beside the figure that counts, where objects are segmented
 
 
 def compare_tasks(methods: Sequence[Method]) -> dict[str, Any]:
@@ -20,13 +20,28 @@ def compare_tasks(methods: Sequence[Method]) -> dict[str, Any]:
     for method in methods:
         for run in method.runs:
             for task, found in run.results["tasks"].items():
-                columns |= {(task, figure): None for figure in SHOWN if figure in found["figures"]}
+                columns |= {(task, figure): None for figure in (found["goal"], MASKS) if figure in found["figures"]}
     if not columns:
-        raise DataError("these runs have no figures in common that can be compared")
+        raise DataError("these runs have no figures that can be compared")
+    _same_data(methods)
     rows = [_row(method, list(columns)) for method in methods]
     for row in rows:
         row["change"] = _change(rows[0]["figures"], row["figures"])
     return {"schema": SCHEMA, "columns": [list(column) for column in columns], "methods": rows}
+
+
+def _same_data(methods: Sequence[Method]) -> None:
+    """Figures on other images say nothing about which model is better."""
+    seen: dict[str, tuple[tuple[str, int], str]] = {}
+    for run in (run for method in methods for run in method.runs):
+        for task, found in run.results["tasks"].items():
+            images = (str(found["data"]), int(found["images"]))
+            before, folder = seen.setdefault(task, (images, str(run.folder)))
+            if images != before:
+                raise DataError(
+                    f"task {task} was judged on {before[1]} images of {before[0]} in {folder}, and on {images[1]} of "
+                    f"{images[0]} in {run.folder}; compare runs on the same images"
+                )
 
 
 def _row(method: Method, columns: Sequence[tuple[str, str]]) -> dict[str, Any]:

@@ -119,7 +119,7 @@ class TaskConfig:
     )
     data: DataConfig = option(DataConfig(), "images and labels")
     image_size: int = option(224, "side of its images in pixels")
-    batch_size: int = option(32, "its images in a step")
+    batch_size: int = option(32, "its images in a step, of each process")
     weight: float = option(1.0, "weight of its loss")
     rate: float = option(1.0, "rate of its own parts (embeddings, router, head) as a multiple of optimiser.lr")
     head: Part = option(Part("linear"), "tokens to logits; not for detection")

@@ -10,6 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
+from manylabel.config.multitask import MultiTaskConfig
 from manylabel.config.option import Part
 from manylabel.config.parse import parse
 from manylabel.config.schema import Config
@@ -74,18 +75,25 @@ def _setting(text: str) -> tuple[list[str], Any]:
     if keys[0] == "text" and len(keys) == 2:  # all options there are text, and 'none' is the name of one
         return keys, value
     if _is_text(keys):
-        return keys, None if value in ("", "null", "none") and keys[-1] != "weights" else value
+        said = keys == ["backbone", "weights"]  # there 'none' means random ones
+        return keys, None if value in ("", "null", "none") and not said else value
     try:
         return keys, yaml.safe_load(value)
     except yaml.YAMLError as error:
         raise ConfigError(f"--set {text!r}: the value is not valid YAML") from error
 
 
+SEVERAL = ("tasks", "vit", "experts", "selection")  # sections that only a recipe of several tasks has
+
+
 def _is_text(keys: list[str]) -> bool:
     """Whether the field is text: there a delimiter like | or , must not be read as YAML."""
-    hint: Any = Config
+    hint: Any = MultiTaskConfig if keys[0] in SEVERAL else Config
     for key in keys:
-        hint = get_type_hints(hint).get(key) if is_dataclass(hint) and hint is not Part else None
+        if get_origin(hint) is dict:  # a task by its name
+            hint = get_args(hint)[1]
+        else:
+            hint = get_type_hints(hint).get(key) if is_dataclass(hint) and hint is not Part else None
     return hint is str or (get_origin(hint) in (Union, types.UnionType) and str in get_args(hint))
 
 

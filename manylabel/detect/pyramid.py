@@ -24,7 +24,8 @@ class Levels:
     def crop(self, boxes: Sequence[Tensor], side: int) -> Tensor:
         """What is under the boxes of every image ([n_b, 4] each), one image after another. [R, C, side, side]"""
         image = torch.repeat_interleave(torch.tensor([len(each) for each in boxes])).to(boxes[0].device)
-        rois = torch.cat([image[:, None].float(), torch.cat(list(boxes))], dim=1)  # [R, 5]
+        corners = torch.cat(list(boxes)).nan_to_num()  # of weights that are no numbers any more: their loss will say so
+        rois = torch.cat([image[:, None].float(), corners], dim=1)  # [R, 5]
         reach = (rois[:, 3:] - rois[:, 1:3]).clamp(min=0).prod(dim=1).sqrt()  # √(w h)
         level = torch.log2(reach / (CELLS * self.strides[0]) + 1e-6).floor().clamp(0, len(self.maps) - 1)  # [R]
         places, parts = [], []

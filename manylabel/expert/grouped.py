@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import accumulate
+from threading import Barrier
 from typing import Any
 
 import torch
@@ -71,7 +72,8 @@ def _for_each(one: Callable[[int], None], counts: Sequence[int], device: torch.d
     """one(i) for every expert. Many small products are slow when each is spread over all cores: then a core takes whole
     experts, with about as many rows as another core."""
     cores = torch.get_num_threads()
-    if device.type != "cpu" or len(counts) < MANY * cores or cores == 1:
+    watched = torch.is_inference_mode_enabled() or torch._C._len_torch_dispatch_stack() > 0  # of this thread alone
+    if device.type != "cpu" or len(counts) < MANY * cores or cores == 1 or watched:
         for i in range(len(counts)):
             one(i)
         return
@@ -90,4 +92,10 @@ def _for_each(one: Callable[[int], None], counts: Sequence[int], device: torch.d
 
 @cache
 def _pool(cores: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(cores, "expert", initializer=torch.set_num_threads, initargs=(1,))
+    pool, together = (
+        ThreadPoolExecutor(cores, "expert", initializer=torch.set_num_threads, initargs=(1,)),
+        Barrier(cores),
+    )
+    list(pool.map(lambda _: together.wait(), range(cores)))  # all of them begin now, for …
+    torch.set_num_threads(cores)  # … what they set would hold for every later thread, too
+    return pool

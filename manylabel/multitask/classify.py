@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manylabel import console
 from manylabel.backbone.moe_vit import Routes
 from manylabel.data.dataset import Batch
 from manylabel.data.mix import mix_batch
@@ -20,6 +21,7 @@ from manylabel.multitask.settings import task_of
 from manylabel.multitask.work import Advance, Judgement, TaskWork
 from manylabel.stop import unless_stopped
 from manylabel.training.feed import PixelFeed
+from manylabel.training.mixing_rule import mixing_allowed, unknown_is_negative
 
 
 class ClassificationWork(TaskWork):
@@ -38,7 +40,8 @@ class ClassificationWork(TaskWork):
         train, held_out, val = self.orders(seed, rank, world)
         preprocess, workers = model.preprocess(self.name), c.data.workers
         self.train_feed = PixelFeed(self.table, train, preprocess, augment=c.augment, workers=workers, seed=seed)
-        self.held_out_feed = PixelFeed(self.table, held_out, preprocess, workers=0)
+        self.held_out_feed = PixelFeed(self.table, held_out, preprocess, workers=self.held_out_workers)
+        self.mixing = mixing_allowed(c.augment, c.loss, matrix, console.say)
         self.val_feed = PixelFeed(self.table, val, preprocess, workers=workers)
 
     def losses(
@@ -46,9 +49,11 @@ class ClassificationWork(TaskWork):
     ) -> dict[str, Tensor]:
         labels = torch.from_numpy(self.table.matrix[batch.rows.numpy()])
         pixels, targets, told = batch.pixels, (labels == PRESENT).float(), labels != UNKNOWN
-        if model.training and (self.config.augment.mixup or self.config.augment.cutmix):
+        if model.training and (self.mixing.mixup or self.mixing.cutmix):
+            if unknown_is_negative(self.config.loss):
+                told = torch.ones_like(told)
             rng = np.random.default_rng(int(torch.randint(2**31, ())))
-            pixels, targets, told = mix_batch(pixels, targets, told, self.config.augment, rng)  # type: ignore[assignment]
+            pixels, targets, told = mix_batch(pixels, targets, told, self.mixing, rng)  # type: ignore[assignment]
         logits = model.logits(pixels.to(device), self.name, routes)
         head = model.head(self.name)
         losses: dict[str, Tensor] = {"labels": self.loss.to(device)(logits, targets.to(device), told.to(device))}

@@ -9,13 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manylabel import console
 from manylabel.backbone.moe_vit import Routes
 from manylabel.data.dataset import Batch, pixel_loader
 from manylabel.data.object_dataset import ObjectBatch, ObjectDataset
 from manylabel.data.object_transform import ObjectTransform, Placement
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.stored_objects import StoredObjects
+from manylabel.data.table import Table
 from manylabel.detect import Detections
+from manylabel.labels import PRESENT
 from manylabel.metric.detection import DetectionAP, ImageFound, ImageTruth, coco_average_precision, run_lengths
 from manylabel.multitask.model import MultiTaskModel
 from manylabel.multitask.work import Advance, Judgement, TaskWork
@@ -53,7 +56,7 @@ class DetectionWork(TaskWork):
         train, held_out, val = self.orders(seed, rank, world)
         self.train_feed = ObjectFeed(ObjectDataset(self.table, varied, seed, random=True), train, c.data.workers)
         self.judged = ObjectDataset(self.table, plain)
-        self.held_out_feed = ObjectFeed(self.judged, held_out, 0)
+        self.held_out_feed = ObjectFeed(self.judged, held_out, self.held_out_workers)
         self.val_feed = ObjectFeed(self.judged, val, c.data.workers)
 
     def losses(
@@ -83,19 +86,44 @@ class DetectionWork(TaskWork):
         return Judgement("AP", figures["AP"], figures)
 
 
+def with_objects_told(table: Table) -> Table:
+    """Without images that have a label and no box of it: nobody boxed them, so they are no background either."""
+    if table.objects is None or not len(
+        table.objects
+    ):  # of scenes, which are drawn with theirs; or an error of its own
+        return table
+    boxed = np.zeros(table.matrix.shape, bool)
+    boxed[table.objects.row, table.objects.label] = True
+    told = ~((table.matrix == PRESENT) & ~boxed).any(axis=1)
+    if told.all():
+        return table
+    console.say(
+        f"{table.name}: {np.count_nonzero(~told)} images have labels without a box and are left out of detection"
+    )
+    return table.subset(np.flatnonzero(told))
+
+
 def box_truth(stored: StoredObjects) -> ImageTruth:
     target, (width, height) = stored.target, stored.size
     crowd, ignore = stored.crowd.numpy(), target.ignore.numpy()
-    return ImageTruth((height, width), target.boxes.numpy(), target.labels.numpy(), None, crowd, ignore)
+    sides = target.boxes[:, 2:] - target.boxes[:, :2]
+    areas = sides.prod(dim=1)
+    if target.masks is not None:  # COCO calls an object small by its pixels, where they are known
+        pixels = target.masks.flatten(1).sum(dim=1)
+        areas = torch.where(pixels > 0, pixels.to(areas), areas)
+    return ImageTruth((height, width), target.boxes.numpy(), target.labels.numpy(), None, crowd, ignore, areas.numpy())
 
 
 def mask_truth(stored: StoredObjects) -> ImageTruth:
-    """The same with masks; an object whose mask nobody drew counts neither for nor against a model."""
+    """The same with masks; what nobody drew counts neither for nor against a model: its box is a mask to be ignored."""
     truth = box_truth(stored)
     height, width = truth.size
     masks = stored.target.masks
-    pixels = np.zeros((len(truth.boxes), height, width), bool) if masks is None else masks.numpy()
+    pixels = np.zeros((len(truth.boxes), height, width), bool) if masks is None else masks.numpy().copy()
     drawn = pixels.reshape(len(pixels), -1).any(axis=1)
+    for number in np.flatnonzero(~drawn):
+        left, top, right, bottom = truth.boxes[number].round().astype(int)
+        pixels[number, top : max(bottom, top + 1), left : max(right, left + 1)] = True
     return replace(truth, masks=run_lengths(pixels), ignore=np.asarray(truth.ignore) | ~drawn)
 
 

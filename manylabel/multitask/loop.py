@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,13 +22,12 @@ from torch import Tensor
 from manylabel.backbone.moe_vit import Routes
 from manylabel.config import MultiTaskConfig
 from manylabel.data.dataset import Batch
-from manylabel.error import ConfigError, TrainingError
+from manylabel.error import TrainingError
 from manylabel.multitask.conflict import Conflict
 from manylabel.multitask.model import MultiTaskModel, judging
 from manylabel.multitask.probe import Probe, forget_after
 from manylabel.multitask.work import Judgement, TaskWork
 from manylabel.stop import Stopped, StopRequest
-from manylabel.suggest import closest
 from manylabel.training.checkpoint import (
     CheckpointFolder,
 )
@@ -45,8 +44,11 @@ class StepPosition:
     """Where a run is. Saved with every checkpoint."""
 
     step: int = 0  # changes of the weights so far
+    looked: int = 0  # the last step after which everything that follows a step was done: a stop may come in between
+    taken: dict[str, int] = field(default_factory=dict)  # batches of every task so far, unreadable ones included
     loss_sum: dict[str, float] = field(default_factory=dict)  # of every task since the last line of the history
     loss_steps: dict[str, int] = field(default_factory=dict)
+    conflict: dict[str, float] | None = None  # cosines of the tasks' gradients in this step, where they were compared
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,6 @@ class MultiTaskTrainer:
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         first = config.train.first
-        if first is not None and first not in works:
-            raise ConfigError(f"train.first: there is no task {first!r}{closest(first, works)}")
         self.config, self.works, self.folder = config, works, folder
         self.accelerator, self.stop, self.report, self.say = accelerator, stop, report, say
         self.circumstances = circumstances
@@ -87,7 +87,6 @@ class MultiTaskTrainer:
         self.checkpoints = CheckpointFolder(folder / "checkpoints")
         self.history = History(folder / "metrics.jsonl")
         self.probe = Probe(works, folder / "routing")
-        self.conflict: Conflict | None = None
         self.position = StepPosition()
         self.waiting: dict[str, Iterator[Batch]] = {}
         self._saved_at = self._noted_at = time.monotonic()
@@ -102,11 +101,15 @@ class MultiTaskTrainer:
         if self.accelerator.is_main_process:
             self.history.forget_after(self.position.step)
             forget_after(folder=self.probe.folder, step=self.position.step)
+        if self.position.looked < self.position.step:
+            self._after_step()
         while self.position.step < self.steps:
             if self.position.step == self.alone and self.alone:
                 self._begin_phase()
             self._step()
             self._after_step()
+        if self.accelerator.is_main_process:
+            self.save()  # what comes now, judging and drawing, may go wrong
         if self.ema:
             use_average(self.model, self.ema)
             self.ema = None
@@ -125,9 +128,12 @@ class MultiTaskTrainer:
     def _step(self) -> None:
         train, step = self.config.train, self.position.step
         self.model.train()
-        self.conflict = Conflict(self.model) if self._noted(step + 1) and len(self.active()) > 1 else None
+        conflict = Conflict(self.model) if self._noted(step + 1) and len(self.active()) > 1 else None
+        values: dict[str, float] = {}
+        taken = dict(self.position.taken)
         for number, name in enumerate(self.active()):
-            batch = self._next(name)
+            batch, drawn = self._next(name)
+            taken[name] = taken.get(name, 0) + drawn
             seed = np.random.SeedSequence([train.seed, step, number, self.accelerator.process_index])
             torch.manual_seed(int(seed.generate_state(1, np.uint32)[0]))
             losses = self._losses(name, batch)
@@ -136,17 +142,21 @@ class MultiTaskTrainer:
             if not math.isfinite(value):
                 raise self._not_finite(name, batch, losses)
             (self.works[name].config.weight * total).backward()
-            if self.conflict is not None:
-                self.conflict.after(name)
-            p = self.position
-            p.loss_sum[name] = p.loss_sum.get(name, 0.0) + value
-            p.loss_steps[name] = p.loss_steps.get(name, 0) + 1
+            if conflict is not None:
+                conflict.after(name)
+            values[name] = value
         self._share_gradients()
         if train.clip:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), train.clip)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        self.position.step += 1
+        p = self.position
+        p.taken = taken
+        for name, value in values.items():
+            p.loss_sum[name] = p.loss_sum.get(name, 0.0) + value
+            p.loss_steps[name] = p.loss_steps.get(name, 0) + 1
+        p.conflict = None if conflict is None else conflict.cosines()
+        p.step += 1
         if self.position.step not in (self.alone, self.steps):  # the last step of a phase has no next rate
             self.schedule.step()
         if self.ema:
@@ -160,25 +170,26 @@ class MultiTaskTrainer:
             losses = self.works[name].losses(self.model, batch, self.accelerator.device, routes)
         return {**losses, **self.model.balance(routes, name)}
 
-    def _next(self, name: str) -> Batch:
-        """The task's next batch that has an image."""
+    def _next(self, name: str) -> tuple[Batch, int]:
+        """The task's next batch that has an image, and how many were taken for it."""
         work = self.works[name]
         if name not in self.waiting:
-            done = self.position.step if name == self.config.train.first else self.position.step - self.alone
-            self.waiting[name] = work.batches(done)
-        for batch in self.waiting[name]:
+            self.waiting[name] = work.batches(self.position.taken.get(name, 0))
+        for drawn, batch in enumerate(self.waiting[name], start=1):
             work.bad.add(batch.bad)
             if len(batch):
-                return batch
+                return batch, drawn
         self._save_or_stop()
         raise TrainingError(f"task {name}: there are no more training images to read")
 
     def _share_gradients(self) -> None:
-        """With several processes: the mean of all gradients. By hand, for each pass of a step uses a part of the weights."""
+        """With several processes: the mean of all gradients. By hand, for each pass of a step uses a part of the weights.
+        A task that is not trained now has none, and so does not change."""
         if self.accelerator.num_processes == 1:
             return
-        for parameter in self.model.parameters():
-            if parameter.requires_grad:
+        trained = (None, *self.active())
+        for name, parameter in self.model.named_parameters():
+            if parameter.requires_grad and self.model.owner(name) in trained:
                 if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)
                 torch.distributed.all_reduce(parameter.grad)
@@ -199,13 +210,19 @@ class MultiTaskTrainer:
         self.report(StepProgress(p.step, self.steps, self._mean_losses(), self.k()))
         together = p.step - self.alone
         row: dict[str, Any] = {}
-        if s.adaptive and self.model.vit.sparse and together > s.start and together % s.every == 0:
-            row |= self._select()
+        selects = s.adaptive and self.model.vit.sparse and together > s.start and together % s.every == 0
+        losses = self._held_out_losses() if selects else []
         if every and p.step % every == 0 and p.step < self.steps:
-            row |= {"judged": {name: judged.figures for name, judged in self.judge().items()}}
+            judged = self.judge(tasks=self.active())
+            row |= {"judged": {name: one.figures for name, one in judged.items()}}
+        if selects or row:
+            self._save_or_stop()  # what was looked at while a stop was asked for may be a part of it: it is done again
+        if selects:
+            row |= self._select(losses)
+        p.looked = p.step
         if self._noted(p.step):
-            if self.conflict is not None:
-                row["conflict"] = self.conflict.cosines()
+            if p.conflict is not None:
+                row["conflict"] = p.conflict
             if self.model.vit.sparse and self.accelerator.is_main_process:
                 self.probe.look(self.model, p.step, self.accelerator.device)
         if row or self._noted(p.step):
@@ -216,11 +233,13 @@ class MultiTaskTrainer:
         """Steps whose figures are kept in any case: about fifty, and the ends of phases."""
         return step in (self.alone, self.steps) or step % max(1, self.steps // 50) == 0
 
-    def _select(self) -> dict[str, Any]:
-        """Algorithm 1: each task's held-out loss decides how many experts it uses from now on; that of the averaged weights
-        where there are any, for it is steadier and they are the ones that will be used."""
+    def _held_out_losses(self) -> list[float]:
+        """Of every task, with the averaged weights where there are any: they are steadier, and will be used."""
         with self._judged_weights():
-            losses = [work.held_out_loss(self.model, self.accelerator.device) for work in self.works.values()]
+            return [work.held_out_loss(self.model, self.accelerator.device) for work in self.works.values()]
+
+    def _select(self, losses: list[float]) -> dict[str, Any]:
+        """Algorithm 1: each task's held-out loss decides how many experts it uses from now on."""
         changes = self.model.selection.update(torch.tensor(losses), self.config.selection.every)
         for name, change, loss in zip(self.works, changes.tolist(), losses, strict=True):
             if change:
@@ -230,10 +249,13 @@ class MultiTaskTrainer:
                 )
         return {"held_out": dict(zip(self.works, losses, strict=True))}
 
-    def judge(self, advance: Callable[[int], None] = lambda _: None) -> dict[str, Judgement]:
+    def judge(
+        self, advance: Callable[[int], None] = lambda _: None, tasks: Sequence[str] | None = None
+    ) -> dict[str, Judgement]:
         """Figures of every task on its val images, with the averaged weights where there are any."""
+        chosen = self.works if tasks is None else {name: self.works[name] for name in tasks}
         with self._judged_weights():
-            return {name: work.judge(self.model, self.accelerator.device, advance) for name, work in self.works.items()}
+            return {name: work.judge(self.model, self.accelerator.device, advance) for name, work in chosen.items()}
 
     @contextmanager
     def _judged_weights(self) -> Iterator[None]:

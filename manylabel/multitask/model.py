@@ -40,8 +40,7 @@ class MultiTaskModel(nn.Module):
         sides = {name: task.image_size for name, task in config.tasks.items()}
         stem = Stem(config.vit.stem, config.vit.patch, load_weights) if config.vit.stem else None
         self.vit = MoeViT(size, config.vit.patch, config.experts, sides, config.vit.drop_path, stem)
-        if config.vit.weights is not None and load_weights:
-            begin_with(self.vit, config.vit.weights)
+        pixels = begin_with(self.vit, config.vit.weights) if config.vit.weights is not None and load_weights else None
         if config.experts.sharing == "taps":
             with_changes(self.vit.blocks, self.tasks)
         self.heads = nn.ModuleDict({name: self._head(name, num_labels[name]) for name in self.tasks})
@@ -50,9 +49,9 @@ class MultiTaskModel(nn.Module):
             raise ConfigError(f"selection.k: {config.selection.k} experts to begin with, where a layer has {most}")
         c = config.selection
         self.selection = AdaptiveSelection(len(self.tasks), most, c.patience, c.k, c.least)
-        mean, std = (MEAN, STD) if stem is None else ((0.0,) * 3, (1.0,) * 3)  # a stem does this by itself
-        self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1), persistent=False)
-        self.register_buffer("std", torch.tensor(std).view(1, 3, 1, 1), persistent=False)
+        mean, std = (pixels or (MEAN, STD)) if stem is None else ((0.0,) * 3, (1.0,) * 3)  # a stem does this by itself
+        self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1))
+        self.register_buffer("std", torch.tensor(std).view(1, 3, 1, 1))
 
     def _head(self, name: str, labels: int) -> Head | Detector:
         task = self.config.tasks[name]

@@ -102,6 +102,8 @@ def circle(points: np.ndarray) -> np.ndarray:
 
     A collapsed router has all tokens in a few directions. [SECTORS], adds up to 1
     """
+    if points.shape[1] < 2:  # one expert leaves nothing to tell apart
+        return np.full(SECTORS, 1 / SECTORS)
     centred = points - points.mean(axis=0)
     _, _, directions = np.linalg.svd(centred.T @ centred)
     x, y = (centred @ directions[:2].T).T

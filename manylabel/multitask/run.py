@@ -26,7 +26,7 @@ from manylabel.data.table import Table
 from manylabel.error import CheckpointError, ConfigError
 from manylabel.multitask.bundle import TaskFacts, save_multitask_bundle
 from manylabel.multitask.classify import ClassificationWork
-from manylabel.multitask.find import DetectionWork
+from manylabel.multitask.find import DetectionWork, with_objects_told
 from manylabel.multitask.loop import MultiTaskTrainer, StepProgress
 from manylabel.multitask.model import MultiTaskModel
 from manylabel.multitask.patches import draw_patches
@@ -38,10 +38,10 @@ from manylabel.multitask.work import Judgement, Parts, TaskWork
 from manylabel.report.multitask_page import write_multitask_report
 from manylabel.run.folder import machine_facts, write_split
 from manylabel.run.training_table import training_table
-from manylabel.stop import StopRequest
+from manylabel.stop import Stopped, StopRequest
 from manylabel.task import MULTI_LABEL
 from manylabel.training.circumstances import circumstances
-from manylabel.training.processes import make_accelerator
+from manylabel.training.processes import asked_to_stop, make_accelerator
 
 LEFT = ("checkpoints", "bundle", "tasks", "routing", "figures")
 FILES = ("config.yaml", "metrics.jsonl", "results.json", "report.html", "run.json")
@@ -112,10 +112,10 @@ class _Run:
         set_seed(config.train.seed)
         model = MultiTaskModel(config, {name: len(table.labels) for name, table in tables.items()})
         self._say_what(model)
-        if self.accelerator.is_main_process:
+        works = {name: self._work(name, table, model, resume) for name, table in tables.items()}
+        if self.accelerator.is_main_process:  # only now, when nothing is known to be wrong, is an older run replaced
             self._begin_folder(resume, tables, splits)
         self.accelerator.wait_for_everyone()
-        works = {name: self._work(name, table, model, resume) for name, table in tables.items()}
         trainer = MultiTaskTrainer(
             config,
             model,
@@ -131,15 +131,20 @@ class _Run:
             trainer.fit(resume)
         with console.counting("judging", sum(len(work.parts.val) for work in works.values())) as advance:
             judged = trainer.judge(advance)
+        if (asked := asked_to_stop(self.stop, self.accelerator)) is not None:
+            raise Stopped(
+                f"stopped while judging; everything is saved. Go on with: manylabel train --resume --out {self.folder}",
+                asked,
+            )
         return self._finish(model, works, judged, trainer)
 
     def _table(self, name: str, resume: bool, splits: dict[str, dict[str, str]]) -> Table:
         task = self.config.tasks[name]
         kind = MULTI_LABEL if task.kind == "detection" else task_of(task)
         config = Config(data=task.data, train=TrainConfig(seed=self.config.train.seed))
-        prepared = training_table(config, kind, self.folder / "tasks" / name, resume)
+        prepared = training_table(config, kind, self.folder / "tasks" / name, resume, decides=task.kind != "detection")
         splits[name] = prepared.new_split
-        return prepared.table
+        return with_objects_told(prepared.table) if task.kind == "detection" else prepared.table
 
     def _work(self, name: str, table: Table, model: MultiTaskModel, resume: bool) -> TaskWork:
         config, accelerator = self.config, self.accelerator

@@ -7,16 +7,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from manylabel.config import SELECTION_PRESETS, MultiTaskConfig, Part, TaskConfig, override, parse
+from torch import nn
+
+from manylabel.config import SELECTION_PRESETS, AugmentConfig, MultiTaskConfig, Part, TaskConfig, override, parse
 from manylabel.detect import DETECTORS
 from manylabel.error import ConfigError
 from manylabel.head import HEADS
 from manylabel.loss import LOSSES
 from manylabel.run.data_paths import absolute, anonymous
+from manylabel.suggest import closest
 from manylabel.task import Task
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 
 PARTS = ("head", "loss", "detector")  # of a task: another name drops the options of the old one
+MOVES = ("flip", "random_crop")  # changes to a training image that boxes and masks can follow
+STILL = AugmentConfig()
 DEFAULTS: dict[str, Part] = {part: getattr(TaskConfig(), part) for part in PARTS}
 
 
@@ -28,12 +33,17 @@ def make_multitask_config(
 ) -> MultiTaskConfig:
     """`data` is for every task that names no data of its own."""
     asked = override({}, settings)
+    _known_tasks(values.get("tasks"), asked.get("tasks"))
     merged = _over(dict(values), asked)
     tasks = merged.get("tasks")
     if isinstance(tasks, Mapping):  # --set tasks.labels=none leaves a task of the recipe out
-        tasks = {name: task for name, task in tasks.items() if task not in (None, "none")}
+        left_out = [name for name, task in tasks.items() if task in (None, "none")]
+        tasks = {name: task for name, task in tasks.items() if name not in left_out}
+        if isinstance(train := merged.get("train"), Mapping) and train.get("first") in (*left_out, "none"):
+            merged["train"] = {**train, "first": None, "first_steps": 0}
     if not isinstance(tasks, Mapping) or not tasks:
         raise ConfigError("tasks must name one task or more, each with a kind and its data")
+    taken = data is None
     for name, task in tasks.items():
         if not isinstance(task, Mapping):
             raise ConfigError(f"tasks.{name} takes settings of its own (a mapping), not {task!r}")
@@ -41,7 +51,13 @@ def make_multitask_config(
             if isinstance(task.get(part), Mapping):
                 task = {**task, part: {"name": DEFAULTS[part].name, **task[part]}}
         own = dict(task.get("data") or {})
+        taken = taken or not own.get("path")
         tasks = {**tasks, name: {**task, "data": {**(data or {}), **own} if not own.get("path") else own}}
+    if not taken:
+        raise ConfigError(
+            f"every task of this recipe names its own data; leave {dict(data or {}).get('path')} out, or set it for a task: "
+            f"--set tasks.{next(iter(tasks))}.data.path=…"
+        )
     for part in ("optimiser", "schedule"):
         if isinstance(merged.get(part), Mapping):
             merged[part] = {"name": getattr(MultiTaskConfig(), part).name, **merged[part]}
@@ -55,13 +71,21 @@ def make_multitask_config(
 def resolve(config: MultiTaskConfig) -> MultiTaskConfig:
     """The config with every option of every part written out; wrong names and options are found here, before work."""
     for name, task in config.tasks.items():
-        if not name.isidentifier():
-            raise ConfigError(f"tasks: {name!r} is no name for a task; use letters, digits and _")
+        if not name.isidentifier() or hasattr(nn.ModuleDict(), name) or hasattr(nn.ParameterDict(), name):
+            raise ConfigError(
+                f"tasks: {name!r} is no name for a task; use letters, digits and _, and no word that torch needs itself"
+            )
         if not task.data.path:
             raise ConfigError(
                 f"task {name} has no data; name some for all tasks (manylabel train PATH --recipe …), or for this one: "
                 f"--set tasks.{name}.data.path=…"
             )
+    if config.train.first is not None and config.train.first not in config.tasks:
+        raise ConfigError(
+            f"train.first: there is no task {config.train.first!r}{closest(config.train.first, config.tasks)}"
+        )
+    if config.train.first_steps and config.train.first is None:
+        raise ConfigError("train.first_steps: of which task? Name it with train.first")
     return replace(
         config,
         tasks={name: _resolve_task(name, task) for name, task in config.tasks.items()},
@@ -73,7 +97,16 @@ def resolve(config: MultiTaskConfig) -> MultiTaskConfig:
 def _resolve_task(name: str, task: TaskConfig) -> TaskConfig:
     task = replace(task, data=absolute(task.data))
     if task.kind == "detection":
+        idle = [key for key, value in vars(task.augment).items() if key not in MOVES and value != getattr(STILL, key)]
+        if idle:
+            raise ConfigError(
+                f"task {name}: augment.{idle[0]} is not for detection, which takes {' and '.join(MOVES)} (its scale)"
+            )
         return replace(task, detector=DETECTORS.resolve(task.detector))
+    if task.head.options.get("adaptive"):
+        raise ConfigError(
+            f"task {name}: head.adaptive learns from judgements after every epoch, which there are none of here"
+        )
     if task.kind == "single_label" and task.loss.name == "bce" and not task.loss.options:
         task = replace(task, loss=Part("cross_entropy"))  # the labels compete unless somebody says otherwise
     activation = LOSSES.get(task.loss.name).activation
@@ -92,6 +125,17 @@ def without_paths(config: MultiTaskConfig) -> MultiTaskConfig:
     tasks = {name: replace(task, data=anonymous(task.data)) for name, task in config.tasks.items()}
     weights = config.vit.weights and os.path.basename(config.vit.weights)
     return replace(config, tasks=tasks, vit=replace(config.vit, weights=weights))
+
+
+def _known_tasks(named: Any, asked: Any) -> None:
+    """A task that only --set names is a slip, unless it says of what kind it is."""
+    if not isinstance(named, Mapping) or not isinstance(asked, Mapping):
+        return
+    for name, task in asked.items():
+        if name not in named and not (isinstance(task, Mapping) and "kind" in task):
+            raise ConfigError(
+                f"--set tasks.{name}: there is no such task{closest(str(name), named)}; a new one needs a kind"
+            )
 
 
 def _over(old: Any, new: Any, key: str = "") -> Any:

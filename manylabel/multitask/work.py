@@ -24,6 +24,7 @@ from manylabel.stop import StopRequest, unless_stopped
 from manylabel.training.feed import Feed
 
 Advance = Callable[[int], None]
+MANY = 500  # held-out images from which on they are decoded in processes of their own
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,11 @@ class TaskWork(ABC):
         self.train_feed: Feed
         self.held_out_feed: Feed
         self.val_feed: Feed
+
+    @property
+    def held_out_workers(self) -> int:
+        """Processes that decode the held-out images: a few images are not worth any."""
+        return self.config.data.workers if len(self.parts.held_out) > MANY else 0
 
     def gathered(self, found: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
         """(row, what was found) of all processes, in the order of the rows."""

@@ -18,10 +18,10 @@ PATCHES = "the edge of a patch shows its first expert in the last sparse layer, 
 Rows = Sequence[Mapping[str, Any]]
 
 
-def write_multitask_report(results: dict[str, Any], history: Rows, out: Path) -> Path:
-    """The page in the file `out`; figures go to a folder `figures` beside it."""
+def write_multitask_report(results: dict[str, Any], history: Rows, out: Path, run: Path | None = None) -> Path:
+    """The page in the file `out`; figures go to a folder `figures` beside it. `run`: where the run is, if not there."""
     figures = draw_figures(results, history, out.parent / "figures")
-    patches = sorted((out.parent / "routing").glob("patches-*.png"))
+    patches = sorted(((run or out.parent) / "routing").glob("patches-*.png"))
     figures += [(f"{path.stem.split('-')[1]}: {PATCHES}", path) for path in patches]
     names = list(dict.fromkeys(name for task in results["tasks"].values() for name in task["figures"]))
     write_text(
@@ -47,7 +47,7 @@ def report_from_run(folder: Path, out: Path | None = None) -> Path:
         history = [json.loads(line) for line in lines]
     except (OSError, ValueError) as error:
         raise DataError(f"{folder} is no finished run with several tasks: {error}") from error
-    return write_multitask_report(results, history, out or folder / "report.html")
+    return write_multitask_report(results, history, out or folder / "report.html", folder)
 
 
 def draw_figures(results: dict[str, Any], history: Rows, folder: Path) -> list[tuple[str, Path]]:

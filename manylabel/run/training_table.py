@@ -28,7 +28,8 @@ class TrainingTable:
     new_split: dict[str, str]  # the split that was made here, if the data had none
 
 
-def training_table(config: Config, task: Task, folder: Path, resume: bool) -> TrainingTable:
+def training_table(config: Config, task: Task, folder: Path, resume: bool, decides: bool = True) -> TrainingTable:
+    """`decides`: labels are told apart image by image, so each must be absent somewhere; boxes have a background anyway."""
     table = task.fit(read_table(config.data))
     for note in table.notes:
         console.say(f"{table.name}: {note}")
@@ -45,9 +46,9 @@ def training_table(config: Config, task: Task, folder: Path, resume: bool) -> Tr
     if unseen.any():
         left_out = f"; {before - len(table)} training images that show them are left out" if before > len(table) else ""
         console.say(f"{table.name}: {unseen.sum()} of {len(unseen)} labels are unseen in training{left_out}")
-    _check(table, unseen)
+    _check(table, unseen, decides)
     hint = task.hint(table)
-    if hint:
+    if hint and decides:
         console.say(f"{table.name}: {hint}")
     parts = table.split if table.split is not None else np.empty(0)
     counts = ", ".join(f"{np.count_nonzero(parts == part)} {part}" for part in ("train", "val", "test"))
@@ -55,12 +56,14 @@ def training_table(config: Config, task: Task, folder: Path, resume: bool) -> Tr
     return TrainingTable(table.subset(np.flatnonzero(parts != "test")), unseen, new_split)
 
 
-def _check(table: Table, unseen: np.ndarray) -> None:
+def _check(table: Table, unseen: np.ndarray, decides: bool) -> None:
     train = table.matrix[table.rows("train")]
     never = [table.labels.names[i] for i in np.flatnonzero((support(train) == 0) & ~unseen)]
     if never:
         shown = ", ".join(never[:5]) + (", …" if len(never) > 5 else "")
         console.warn(f"{len(never)} labels have no training image and cannot be learnt: {shown}")
+    if not decides:
+        return
     one_sided = ((train == ABSENT).sum(axis=0) == 0)[~unseen]
     if one_sided.all():
         raise DataError(

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 from torch import Tensor
 
-from manylabel.config import AugmentConfig, Config
+from manylabel.config import Config
 from manylabel.data.bad_images import BadImages
 from manylabel.data.dataset import Batch
 from manylabel.data.mix import mix_batch
@@ -45,12 +45,11 @@ from manylabel.training.feed import Feed
 from manylabel.training.gate_watch import collapse, gate_figures, over_processes
 from manylabel.training.history import History
 from manylabel.training.label_loss import label_losses
+from manylabel.training.mixing_rule import mixing_allowed, unknown_is_negative
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 from manylabel.training.processes import asked_to_stop
 from manylabel.training.scoring import Scored, score
 from manylabel.training.snapshot import newest, restore_model, restore_optimiser, snapshot, use_average
-
-MOST_UNKNOWN = 0.05  # share of unknown training labels up to which images are mixed
 
 
 @dataclass
@@ -124,7 +123,7 @@ class Trainer:
         self.schedule = SCHEDULES.build(config.schedule).build(self.optimiser, steps)
         self.ema = Ema(model, config.train.ema) if config.train.ema else None
         self.model, self.prepared_optimiser = accelerator.prepare(model, self.optimiser)
-        self.augment = self._mixing_allowed(config)
+        self.augment = mixing_allowed(config.augment, config.loss, table.matrix[table.rows("train")], say)
         self.checkpoints = CheckpointFolder(folder / "checkpoints")
         self.history = History(folder / "metrics.jsonl")
         self.position = Position()
@@ -206,20 +205,11 @@ class Trainer:
         targets, known = (labels == PRESENT).float(), labels != UNKNOWN
         inputs: Any = batch.inputs
         mixes = self.augment.mixup or self.augment.cutmix
-        if mixes and self.config.loss.options.get("unknown") == "negative":
-            known = torch.ones_like(known)  # what counts as absent must not make a mixture unknown
+        if mixes and unknown_is_negative(self.config.loss):
+            known = torch.ones_like(known)
         inputs, targets, known = mix_batch(inputs, targets, known, self.augment, np.random.default_rng(seed))
         device = self.accelerator.device
         return inputs.to(device), targets.to(device), known.to(device)
-
-    def _mixing_allowed(self, config: Config) -> AugmentConfig:
-        """Mixing two images leaves known only what both know: with many unknown labels almost nothing."""
-        a = config.augment
-        unknown = float((self.table.matrix[self.table.rows("train")] == UNKNOWN).mean())
-        if not (a.mixup or a.cutmix) or unknown <= MOST_UNKNOWN or config.loss.options.get("unknown") == "negative":
-            return a
-        self.say(f"{unknown:.0%} of the training labels are unknown, so images are not mixed (augment.mixup, cutmix)")
-        return replace(a, mixup=0.0, cutmix=0.0)
 
     def _not_finite(self, batch: Batch, value: float) -> TrainingError:
         names = ", ".join(str(self.table.keys[row]) for row in batch.rows[:3].tolist())

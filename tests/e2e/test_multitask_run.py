@@ -18,6 +18,7 @@ from manylabel.backbone.stem import Stem
 from manylabel.config import load_recipe
 from manylabel.data.scenes import scene_image
 from manylabel.error import BundleError, ConfigError, DataError
+from manylabel.multitask.find import DetectionWork
 from manylabel.multitask.judging import evaluate_tasks
 from manylabel.multitask.loop import MultiTaskTrainer
 from manylabel.multitask.predict import FoundObjects, TaskPredictor, overlay
@@ -252,9 +253,38 @@ def test_data_that_a_task_cannot_use(tmp_path: Path, photos: Path) -> None:
     with pytest.raises(DataError, match="has no boxes"):
         train_tasks(tmp_path / "run", recipe={**SMALL, "tasks": tasks})
     with pytest.raises(ConfigError, match="no task 'label'.*labels"):
-        train_tasks(tmp_path / "run", recipe=_with(train={"first": "label", "first_steps": 1}), overwrite=True)
+        train_tasks(tmp_path / "run", recipe=_with(train={"first": "label", "first_steps": 1}))
     with pytest.raises(DataError, match="too few to hold out"):
-        train_tasks(tmp_path / "run", recipe=_with(selection={"held_out": 0.001}), overwrite=True)
+        train_tasks(tmp_path / "run", recipe=_with(selection={"held_out": 0.001}))
+    assert not (tmp_path / "run" / "config.yaml").exists()  # nothing was begun, so nothing stands in the way
+
+
+def test_a_run_that_cannot_begin_leaves_the_old_one(run: Path, photos: Path) -> None:
+    before = (run / "results.json").read_text()
+    tasks = {"objects": {**SMALL["tasks"]["objects"], "data": {"path": str(photos), "workers": 0}}}
+    with pytest.raises(DataError, match="has no boxes"):
+        train_tasks(run, recipe={**SMALL, "tasks": tasks}, overwrite=True)
+    assert (run / "results.json").read_text() == before
+    assert len(TaskPredictor.load(run).tasks) == 2
+
+
+def test_a_stop_while_judging_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a look at the held-out or val images must decide nothing: after resuming it is taken whole."""
+    settings = ["train.judge_every=2", "train.steps=4"]
+    train_tasks(tmp_path / "whole", recipe=SMALL, settings=settings)
+    loss = DetectionWork.held_out_loss
+
+    def asked(self: DetectionWork, *given: Any) -> float:
+        self.stop.signal = 15
+        return 0.5 * loss(self, *given)  # as of a part of the images
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DetectionWork, "held_out_loss", asked)
+        with pytest.raises(Stopped, match="after step 2 of 4"):
+            train_tasks(tmp_path / "cut", recipe=SMALL, settings=settings)
+    train_tasks(tmp_path / "cut", resume=True)
+    assert _weights(tmp_path / "cut") == _weights(tmp_path / "whole")
+    assert _history(tmp_path / "cut") == _history(tmp_path / "whole")
 
 
 def test_a_bundle_that_was_changed_is_refused(run: Path, tmp_path: Path) -> None:

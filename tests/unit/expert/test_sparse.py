@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import onnxruntime
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from manylabel.error import ConfigError
 from manylabel.expert import MLPBank, Router, SparseExperts
@@ -201,6 +203,24 @@ def test_many_experts_are_shared_out_over_the_cores(counts: list[int]) -> None:
     torch.testing.assert_close(found[1][0], torch.cat(literal))
     for one, three in zip(*found, strict=True):
         torch.testing.assert_close(one, three)
+
+
+def test_many_experts_in_a_thread_that_is_watched() -> None:
+    """Inference mode and counters of operations belong to a thread, so the work stays in it."""
+    cores = torch.get_num_threads()
+    x, w, b = torch.randn(80, 6), torch.randn(40, 6, 5), torch.randn(40, 5)
+    try:
+        torch.set_num_threads(2)
+        plain = grouped_linear(x, w, b, [2] * 40)
+        with torch.inference_mode():
+            torch.testing.assert_close(grouped_linear(x, w, b, [2] * 40), plain)
+        with FlopCounterMode(display=False) as counter:
+            grouped_linear(x, w, b, [2] * 40)
+        assert counter.get_total_flops() == 2 * 80 * 6 * 5
+        with ThreadPoolExecutor(1) as later:  # threads that begin now have all cores
+            assert later.submit(torch.get_num_threads).result() == 2
+    finally:
+        torch.set_num_threads(cores)
 
 
 def test_experts_begin_as_a_dense_mlp() -> None:

@@ -77,6 +77,36 @@ def test_more_experts_than_there_are() -> None:
         MultiTaskModel(config, {"labels": 3, "objects": 3})
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["tasks.object.batch_size=2"], "no such task.*objects"),
+        (["tasks.foo=none"], "no such task"),
+        (["train.first=label"], "no task 'label'.*labels"),
+        (["train.first_steps=5"], "of which task"),
+        (["tasks.objects.augment.colour=0.2"], "augment.colour is not for detection"),
+        (["tasks.values.kind=multi_label", "tasks.values.data.path=scenes"], "'values' is no name for a task"),
+    ],
+)
+def test_slips_are_told(given: list[str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        make_multitask_config(_values(), given)
+
+
+def test_none_means_none() -> None:
+    config = make_multitask_config(
+        _values(train={"first": "labels", "first_steps": 9}), ["vit.weights=none", "vit.stem=none"]
+    )
+    assert (config.vit.weights, config.vit.stem, config.train.first) == (None, None, "labels")
+    alone = make_multitask_config(_values(train={"first": "labels", "first_steps": 9}), ["tasks.labels=none"])
+    assert (list(alone.tasks), alone.train.first, alone.train.first_steps) == (["objects"], None, 0)
+
+
+def test_data_that_no_task_takes() -> None:
+    with pytest.raises(ConfigError, match="every task of this recipe names its own data; leave photos out"):
+        make_multitask_config(_values(), data={"path": "photos"})
+
+
 def test_presets_of_adaptive_selection() -> None:
     """The paper's figures and its released code's; what is said beside them counts."""
     paper = make_multitask_config(_values(selection={"preset": "paper"})).selection
@@ -99,7 +129,9 @@ def test_a_config_survives_a_file() -> None:
 def test_the_model_of_a_recipe(name: str) -> None:
     import torch
 
-    config = make_multitask_config(load_recipe(name), data={"path": "scenes"})
+    values = load_recipe(name)
+    data = None if any("data" in task for task in values["tasks"].values()) else {"path": "scenes"}
+    config = make_multitask_config(values, data=data)
     with torch.device("meta"):
         model = MultiTaskModel(config, dict.fromkeys(config.tasks, 20), load_weights=False)
     assert set(model.heads) == set(config.tasks)
