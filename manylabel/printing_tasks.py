@@ -32,44 +32,34 @@ def print_tasks(results: dict[str, Any]) -> None:
 def print_task_comparison(comparison: dict[str, Any]) -> None:
     """A row for each method: its tasks' figures over seeds, their mean, and what a prediction uses."""
     out = Console(highlight=False)
-    table = Table(box=box.SIMPLE_HEAD, title="on the val images, percent", padding=(0, 1, 0, 0))
-    table.add_column("method", overflow="fold", min_width=16)
-    for heading in (
-        "seeds",
-        *(f"{task} {figure}" for task, figure in comparison["columns"]),
-        "mean",
-        "change",
-        "seconds",
-    ):
-        table.add_column(heading, justify="right")
+    columns = [f"{task} {figure}" for task, figure in comparison["columns"]]
+    table = _methods("on the val images, percent", "seeds", *columns, "mean", "change")
     for row in comparison["methods"]:
-        mean, change = _number(row["mean"]), "–" if row["change"] is None else f"{row['change']:+.2f}"
+        change = "–" if row["change"] is None else f"{row['change']:+.2f}"
         cells = [_spread(cell) for cell in row["figures"]]
-        seconds = "–" if row["seconds"] is None else f"{row['seconds']:.0f}"
-        table.add_row(Text(row["name"]), str(len(row["runs"])), *cells, mean, change, seconds)
+        table.add_row(Text(row["name"]), str(len(row["runs"])), *cells, _number(row["mean"]), change)
     out.print(table)
-    table = Table(box=box.SIMPLE_HEAD, title="in use, by task", padding=(0, 1, 0, 0))
-    table.add_column("method", overflow="fold", min_width=16)
-    tasks = list(dict.fromkeys(task for row in comparison["methods"] for task in row["tasks"]))
-    for task in tasks:
-        for heading in ("experts", "M parameters", "G MAC"):
-            table.add_column(f"{task}: {heading}", justify="right")
+    table = _methods("in use, by task", "task", "experts", "M parameters", "G MAC", "seconds")
     for row in comparison["methods"]:
-        table.add_row(Text(row["name"]), *(cell for task in tasks for cell in _in_use(row["tasks"].get(task))))
+        seconds = "–" if row["seconds"] is None else f"{row['seconds']:.0f}"
+        for number, (task, cost) in enumerate(row["tasks"].items()):
+            used = (", ".join(map(str, cost["experts"])), f"{cost['active_parameters'] / 1e6:.2f}", f"{cost['gmacs']:.2f}")
+            table.add_row(Text("" if number else row["name"]), task, *used, "" if number else seconds)
     out.print(table)
+
+
+def _methods(title: str, *headings: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=title, padding=(0, 1, 0, 0))
+    table.add_column("method", overflow="fold", min_width=12)
+    for heading in headings:
+        table.add_column(heading, justify="right", overflow="fold")
+    return table
 
 
 def _spread(cell: dict[str, Any] | None) -> str:
     if cell is None:
         return "–"
     return f"{cell['mean']:.2f}" + ("" if cell["deviation"] is None else f" ± {cell['deviation']:.2f}")
-
-
-def _in_use(cost: dict[str, Any] | None) -> tuple[str, str, str]:
-    if cost is None:
-        return "–", "–", "–"
-    experts = ", ".join(map(str, cost["experts"]))
-    return experts, f"{cost['active_parameters'] / 1e6:.2f}", f"{cost['gmacs']:.2f}"
 
 
 def _number(value: float | None) -> str:

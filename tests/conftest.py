@@ -77,6 +77,20 @@ def photos(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def colours(tmp_path: Path) -> Path:
+    """Folders red/, green/, blue/, white/ of twelve photos each."""
+    rng = np.random.default_rng(0)
+    for name, colour in COLOURS.items():
+        folder = tmp_path / "colours" / name
+        folder.mkdir(parents=True)
+        for i in range(12):
+            pixels = rng.integers(90, 130, (64, 64, 3)).astype(np.uint8)
+            pixels[8:56, 8:56] = colour
+            Image.fromarray(pixels).save(folder / f"{i:02d}.png")
+    return tmp_path / "colours"
+
+
+@pytest.fixture
 def make_csv(tmp_path: Path) -> Callable[[str], Path]:
     """A data folder with three real images a.jpg, b.jpg, c.jpg and the given text as labels.csv."""
 

@@ -126,8 +126,12 @@ def _curves(history: Rows, key: str, tasks: Sequence[str], label: str, path: Pat
                     axes.plot(x, y, color=colour(i), label=plain(task), marker="." if len(x) < 40 else None)
         axes.set_xlabel("step")
         axes.set_ylabel(label)
-        if steps:
+        if steps:  # whole numbers from nothing on, also where none of them ever changed
+            highest = max((max(row[key].values()) for row in history if row.get(key)), default=1)
+            axes.set_ylim(0, highest + 0.5)
             axes.yaxis.get_major_locator().set_params(integer=True)
+        else:  # tasks' losses differ in size by far
+            axes.set_yscale("log")
         axes.legend(frameon=False)
 
 

@@ -237,6 +237,21 @@ def test_any_head_on_top(tmp_path: Path) -> None:
     assert result.results["tasks"]["labels"]["figures"]["mAP"] > 0
 
 
+def test_one_label_of_an_image_first_then_its_objects_too(tmp_path: Path, colours: Path) -> None:
+    """The paper's own order: classification alone, then both tasks, on different data and in different sizes."""
+    classes = {"kind": "single_label", "data": {"path": str(colours), "workers": 0}, "image_size": 32, "batch_size": 8}
+    tasks = {"classes": classes, "objects": SMALL["tasks"]["objects"]}
+    settings = ["train.first=classes", "train.first_steps=40", "train.steps=4", "optimiser.lr=0.003"]
+    result = train_tasks(tmp_path / "run", recipe={**SMALL, "tasks": tasks}, settings=settings)
+    told = result.results["tasks"]["classes"]
+    assert told["goal"] == "top-1"
+    assert told["value"] > 50  # 25 by guessing
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert all(set(row["loss"]) == {"classes"} for row in rows if row["epoch"] <= 40)
+    (said,) = TaskPredictor.load(result.folder).predict(next((colours / "red").iterdir()), "classes")
+    assert len(said.present) == 1  # type: ignore[union-attr]
+
+
 def test_learning_happens(tmp_path: Path) -> None:
     """The loss of both tasks falls."""
     train_tasks(

@@ -4,27 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-from conftest import COLOURS
-from PIL import Image
 from test_command_line import manylabel, settings
 
 import manylabel as ml
-
-
-@pytest.fixture
-def colours(tmp_path: Path) -> Path:
-    """Folders red/, green/, blue/, white/ of twelve photos each."""
-    rng = np.random.default_rng(0)
-    for name, colour in COLOURS.items():
-        folder = tmp_path / "colours" / name
-        folder.mkdir(parents=True)
-        for i in range(12):
-            pixels = rng.integers(90, 130, (64, 64, 3)).astype(np.uint8)
-            pixels[8:56, 8:56] = colour
-            Image.fromarray(pixels).save(folder / f"{i:02d}.png")
-    return tmp_path / "colours"
 
 
 @pytest.mark.parametrize("loss", [None, "asl_single", "bce"])
