@@ -43,7 +43,11 @@ def print_task_comparison(comparison: dict[str, Any]) -> None:
     for row in comparison["methods"]:
         seconds = "–" if row["seconds"] is None else f"{row['seconds']:.0f}"
         for number, (task, cost) in enumerate(row["tasks"].items()):
-            used = (", ".join(map(str, cost["experts"])), f"{cost['active_parameters'] / 1e6:.2f}", f"{cost['gmacs']:.2f}")
+            used = (
+                ", ".join(map(str, cost["experts"])),
+                f"{cost['active_parameters'] / 1e6:.2f}",
+                f"{cost['gmacs']:.2f}",
+            )
             table.add_row(Text("" if number else row["name"]), task, *used, "" if number else seconds)
     out.print(table)
 

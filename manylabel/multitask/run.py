@@ -131,12 +131,18 @@ class _Run:
             trainer.fit(resume)
         with console.counting("judging", sum(len(work.parts.val) for work in works.values())) as advance:
             judged = trainer.judge(advance)
+        self._stop_if_asked()
+        try:
+            return self._finish(model, works, judged, trainer)
+        except RuntimeError:  # a signal to the whole process group has ended the workers
+            self._stop_if_asked()
+            raise
+
+    def _stop_if_asked(self) -> None:
+        """Between the last checkpoint and the files that a run leaves: half of them would be taken for whole."""
         if (asked := asked_to_stop(self.stop, self.accelerator)) is not None:
-            raise Stopped(
-                f"stopped while judging; everything is saved. Go on with: manylabel train --resume --out {self.folder}",
-                asked,
-            )
-        return self._finish(model, works, judged, trainer)
+            again = f"manylabel train --resume --out {self.folder}"
+            raise Stopped(f"stopped while judging; everything is saved. Go on with: {again}", asked)
 
     def _table(self, name: str, resume: bool, splits: dict[str, dict[str, str]]) -> Table:
         task = self.config.tasks[name]

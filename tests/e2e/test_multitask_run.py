@@ -218,6 +218,21 @@ def test_stopped_and_resumed_it_ends_in_the_same_bits(
     assert _history(parts) == _history(whole)
 
 
+def test_a_stop_in_the_last_judgement_leaves_nothing_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = MultiTaskTrainer.judge
+
+    def asked(self: MultiTaskTrainer, *given: Any, **more: Any) -> Any:
+        self.stop.signal = 15
+        return judge(self, *given, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MultiTaskTrainer, "judge", asked)
+        with pytest.raises(Stopped, match="stopped while judging; everything is saved"):
+            train_tasks(tmp_path / "run", recipe=SMALL, settings=["train.steps=2"])
+    assert not (tmp_path / "run" / "results.json").exists()
+    assert train_tasks(tmp_path / "run", resume=True).results["tasks"]["labels"]["value"] is not None
+
+
 @pytest.mark.parametrize(
     "sharing", [{"sharing": "dense"}, {"sharing": "taps"}, {"router": "agnostic"}, {"capacity": 0.0, "priority": True}]
 )
