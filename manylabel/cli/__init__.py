@@ -227,7 +227,7 @@ def predict(
     ] = None,
     score: Annotated[
         float | None,
-        typer.Option(help="of a model that detects: lowest score of an object; default: 0.5", min=0, max=1),
+        typer.Option(help="of a model that detects: lowest score of an object; default: best F1", min=0, max=1),
     ] = None,
 ) -> None:
     """Say what is in images: the labels whose score reaches their own threshold (--json: all labels).

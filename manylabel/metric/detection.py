@@ -61,6 +61,9 @@ class DetectionAP:
     images: int
     objects: int  # that count
     found: int
+    best_score: float | None = (
+        None  # lowest score to report for the highest F1 at an overlap of 0.5; None = nothing is right
+    )
 
 
 def coco_average_precision(
@@ -89,6 +92,7 @@ def coco_average_precision(
         images=len(truth),
         objects=protocol.objects,
         found=protocol.found,
+        best_score=protocol.best_score(),
     )
 
 
@@ -163,6 +167,20 @@ class _Protocol(COCOeval):
             self.evaluate()
             self.accumulate()
         return np.asarray(self.eval["precision"])[..., 0]
+
+    def best_score(self) -> float | None:
+        """After `precision`: where F1 = 2 TP / (reported + objects) is highest, over all images and labels."""
+        parts = [part for part in self.evalImgs if part is not None and part["aRng"] == self.params.areaRng[0]]
+        if not parts:
+            return None
+        counts = ~np.concatenate([np.asarray(part["dtIgnore"], bool)[0] for part in parts])
+        scores = np.concatenate([np.asarray(part["dtScores"], float) for part in parts])[counts]
+        right = np.concatenate([np.asarray(part["dtMatches"])[0] > 0 for part in parts])[counts]
+        order = np.argsort(-scores, kind="stable")
+        true, reported = np.cumsum(right[order]), np.arange(1, len(order) + 1)
+        last = np.append(np.diff(scores[order]) != 0, True)[: len(order)]  # equal scores are reported together
+        f1 = np.where(last, 2 * true / (reported + self.objects), 0.0)
+        return float(scores[order][np.argmax(f1)]) if right.any() else None
 
 
 def _flags(flags: np.ndarray | None, count: int) -> np.ndarray:

@@ -39,7 +39,7 @@ class TaskFacts:
     def of(cls, work: TaskWork, judged: Judgement) -> TaskFacts:
         names = work.table.labels.names
         if work.config.kind == "detection":
-            return cls(names, (0.5,))
+            return cls(names, (0.5 if judged.threshold is None else judged.threshold,))
         if work.config.kind == "single_label" or judged.scores is None or judged.rows is None:
             return cls(names, (0.0,) * len(names))  # the highest score decides
         return cls(names, tuple(fit_thresholds(judged.scores, work.table.matrix[judged.rows]).tolist()))

@@ -76,4 +76,4 @@ class ClassificationWork(TaskWork):
         matrix = self.table.matrix[where]
         values = {self.task.goal: self.task.value(found, matrix), "mAP": mean_average_precision(found, matrix)[0]}
         figures = {name: None if np.isnan(value) else 100 * value for name, value in values.items()}
-        return Judgement(self.task.goal, figures[self.task.goal], figures, found, where)
+        return Judgement(self.task.goal, figures[self.task.goal], figures, scores=found, rows=where)

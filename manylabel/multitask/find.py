@@ -83,7 +83,7 @@ class DetectionWork(TaskWork):
         if self.masks:
             drawn = [mask_truth(one) for one in stored]
             figures |= _percent(coco_average_precision(drawn, found, labels, "mask"), "mask AP")
-        return Judgement("AP", figures["AP"], figures)
+        return Judgement("AP", figures["AP"], figures, boxes.best_score)
 
 
 def with_objects_told(table: Table) -> Table:

@@ -86,7 +86,7 @@ class TaskPredictor:
     def predict(
         self, images: ImageLike | Iterable[ImageLike], task: str, score: float | None = None
     ) -> list[Prediction] | list[FoundObjects]:
-        """Labels, or objects whose score reaches `score` (default: 0.5), of every image in order."""
+        """Labels, or objects whose score reaches `score` (default: where F1 was best), of every image in order."""
         self.model.number(task)
         if self.bundle.config.tasks[task].kind == "detection":
             return list(self.find(as_many(images), task, score))

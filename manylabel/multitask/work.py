@@ -34,6 +34,7 @@ class Judgement:
     goal: str  # the name of the figure that counts
     value: float | None  # of it, percent; None where it is undefined
     figures: dict[str, Any] = field(default_factory=dict)  # all of them, percent
+    threshold: float | None = None  # of detection: the lowest score of an object that is worth reporting
     scores: np.ndarray | None = None  # [n, N] of classification, in the order of `rows`
     rows: np.ndarray | None = None
 

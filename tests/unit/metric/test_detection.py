@@ -35,6 +35,18 @@ def truth(boxes: np.ndarray, labels: list[int], **flags: Any) -> ImageTruth:
     return ImageTruth(SIZE, boxes, np.array(labels, int), filled(boxes), **flags)
 
 
+def test_the_score_from_which_on_objects_are_worth_reporting() -> None:
+    far = BOX + 60
+    there = [truth(np.concatenate([BOX, far]), [1, 2])]
+    boxes = np.concatenate([BOX, far, BOX + 30, BOX + 35])
+    guess = [found(boxes, [1, 2, 1, 1], [0.9, 0.4, 0.3, 0.2])]
+    assert coco_average_precision(there, guess, 3).best_score == pytest.approx(0.4)
+    early = [found(boxes, [1, 2, 1, 1], [0.9, 0.1, 0.3, 0.2])]  # 2·1/(1 + 2) before, 2·2/(4 + 2) with everything
+    assert coco_average_precision(there, early, 3).best_score == pytest.approx(0.9)
+    assert coco_average_precision(there, [found(BOX + 45, [1], [0.9])], 3).best_score is None
+    assert coco_average_precision(there, [nothing()], 3).best_score is None
+
+
 @pytest.mark.parametrize("kind", ["box", "mask"])
 def test_finding_everything_is_one_and_nothing_is_zero(kind: Any) -> None:
     perfect = coco_average_precision([truth(BOX, [1])], [found(BOX, [1], [0.9])], 3, kind)
