@@ -242,6 +242,15 @@ def test_experts_begin_as_a_dense_mlp() -> None:
         bank.copy_mlp(nn.Linear(D, 7), nn.Linear(7, D))
 
 
+def test_experts_may_begin_alike() -> None:
+    torch.manual_seed(0)
+    bank, x = MLPBank(4, 24, 48), torch.randn(5, 24)
+    apart = bank.every(x).std(dim=0).mean()
+    bank.begin_alike(0.01)
+    near = bank.every(x).std(dim=0).mean()
+    assert 0 < near < 0.05 * apart
+
+
 def test_what_does_not_fit_together() -> None:
     layer, x = SparseExperts(MLPBank(E, D, 8)), torch.randn(5, D)
     with pytest.raises(ConfigError, match="experts of the router must be the layer's 4, not 3"):
