@@ -85,5 +85,8 @@ def print_split(result: Any) -> None:
 def print_registry(registry: Any) -> None:
     for name, summary in registry.summary().items():
         print(f"{name}: {summary}")
-        for field in fields(registry.get(name).Options):
-            print(f"    {registry.kind}.{field.name} = {field.default!r:12} {field.metadata.get('help', '')}")
+        options = fields(registry.get(name).Options)
+        settings = [f"{registry.kind}.{field.name} = {field.default!r}" for field in options]
+        width = max(map(len, settings), default=0)
+        for field, setting in zip(options, settings, strict=True):
+            print(f"    {setting:{width}}  {field.metadata.get('help', '')}")

@@ -21,11 +21,12 @@ def print_tasks(results: dict[str, Any]) -> None:
     for figure in figures:
         table.add_row(f"{figure} (percent)", *(_number(task["figures"].get(figure)) for task in tasks.values()))
     table.add_section()
-    table.add_row("val images", *(str(task["images"]) for task in tasks.values()))
+    table.add_row("images", *(f"{task['images']} {task['split']}" for task in tasks.values()))
     if results["model"]["experts"]:
         table.add_row("experts of a token", *(str(task["experts"]) for task in tasks.values()))
     table.add_row("parameters in use", *(f"{task['active_parameters'] / 1e6:.2f} M" for task in tasks.values()))
     table.add_row("G MAC of the transformer", *(f"{task['gmacs']:.2f}" for task in tasks.values()))
+    table.add_row("G MAC of the head", *(f"{task['head_gmacs']:.2f}" for task in tasks.values()))
     Console().print(table)
 
 
@@ -39,7 +40,7 @@ def print_task_comparison(comparison: dict[str, Any]) -> None:
         cells = [_spread(cell) for cell in row["figures"]]
         table.add_row(Text(row["name"]), str(len(row["runs"])), *cells, _number(row["mean"]), change)
     out.print(table)
-    table = _methods("in use, by task", "task", "experts", "M parameters", "G MAC", "seconds")
+    table = _methods("in use, by task", "task", "experts", "M parameters", "G MAC", "of its head", "seconds")
     for row in comparison["methods"]:
         seconds = "–" if row["seconds"] is None else f"{row['seconds']:.0f}"
         for number, (task, cost) in enumerate(row["tasks"].items()):
@@ -47,6 +48,7 @@ def print_task_comparison(comparison: dict[str, Any]) -> None:
                 ", ".join(map(str, cost["experts"])),
                 f"{cost['active_parameters'] / 1e6:.2f}",
                 f"{cost['gmacs']:.2f}",
+                f"{cost['head_gmacs']:.2f}",
             )
             table.add_row(Text("" if number else row["name"]), task, *used, "" if number else seconds)
     out.print(table)

@@ -168,6 +168,13 @@ class MoeViT(nn.Module):
             if linear.bias is not None:
                 nn.init.zeros_(linear.bias)
 
+    def layers_after(self, parameter: str) -> int:
+        """How many groups of layers come after that of a parameter: embeddings, each block, then all that follows."""
+        place, _, rest = parameter.partition(".")
+        if place == "embed":
+            return len(self.blocks) + 1
+        return len(self.blocks) - int(rest.partition(".")[0]) if place == "blocks" else 0
+
     def forward(self, images: Tensor, task: str, k: int = 1, routes: Routes | None = None) -> Features:
         """[B, 3, H, W] → final [B, D, h, w]"""
         x = self.embed[task](images if self.stem is None else self.stem(images))

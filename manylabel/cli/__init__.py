@@ -182,9 +182,8 @@ def evaluate(
     check_output(json_file, '{\n "schema"')
     check_output(report_file, PAGE)
     if model_has_tasks(run):
-        refused = {"--split": split, "--report": report_file, "--format": data_format, "--set": settings}
-        refuse([name for name, value in refused.items() if value])
-        evaluate_several(run, data, task, json_file)
+        refuse(["--set"] if settings else [])
+        evaluate_several(run, data, task, split, data_format, json_file, report_file)
         return
     if task is not None:
         raise ManylabelError(f"--task is for models with several tasks; {run} has one")
@@ -326,6 +325,19 @@ def losses() -> None:
     from manylabel.printing import print_registry
 
     print_registry(LOSSES)
+
+
+@app.command()
+def detectors() -> None:
+    """List what finds boxes and masks in a recipe with several tasks, with its options.
+
+    \b
+    manylabel train voc12/ --recipe adamv-moe-voc --set tasks.objects.detector.stages=1
+    """
+    from manylabel.detect import DETECTORS
+    from manylabel.printing import print_registry
+
+    print_registry(DETECTORS)
 
 
 @app.command()

@@ -43,15 +43,27 @@ def train_several(
     typer.echo(f"report: {out / 'report.html'}\nuse it: manylabel predict {out} IMAGE… --task NAME")
 
 
-def evaluate_several(run: Path, data: str | None, task: str | None, json_file: Path | None) -> None:
+def evaluate_several(
+    run: Path,
+    data: str | None,
+    task: str | None,
+    split: str | None,
+    data_format: str | None,
+    json_file: Path | None,
+    report_file: Path | None,
+) -> None:
     from manylabel.atomic import write_json
     from manylabel.multitask.judging import evaluate_tasks
     from manylabel.printing_tasks import print_tasks
 
-    results = evaluate_tasks(run, data=data, task=task)
+    results = evaluate_tasks(run, data=data, task=task, split=split, format=data_format)
     print_tasks(results)
     if json_file:
         write_json(json_file, results)
+    if report_file:
+        from manylabel.report.multitask_page import write_multitask_report
+
+        write_multitask_report(results, [], report_file)
 
 
 def report_several(run: Path, out: Path | None) -> None:

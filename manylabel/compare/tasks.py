@@ -75,6 +75,7 @@ def _cost(method: Method, task: str) -> dict[str, Any]:
         "experts": [one["experts"] for one in told],
         "active_parameters": float(np.mean([one["active_parameters"] for one in told])),
         "gmacs": float(np.mean([one["gmacs"] for one in told])),
+        "head_gmacs": float(np.mean([one["head_gmacs"] for one in told])),
     }
 
 

@@ -35,6 +35,10 @@ class VitConfig:
         None, "a pre-trained backbone, kept frozen, whose maps take the place of patches, e.g. efficientnet_lite0"
     )
 
+    recompute: bool = option(
+        False, "compute every layer again in the backward pass instead of keeping it: less memory, a third more time"
+    )
+
     def __post_init__(self) -> None:
         for name in ("layers", "heads", "width", "hidden"):
             require(getattr(self, name) >= 0, f"vit.{name}", getattr(self, name), "0 or more")

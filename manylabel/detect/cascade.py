@@ -47,12 +47,16 @@ class Regions:
 
 
 class BoxHead(nn.Module):
-    """A region → scores of the labels and of background (last), and one code of a better box for all labels."""
+    """A region → scores of the labels and of background (last), and one code of a better box for all labels.
+
+    Layers are normalised, as ViTDet's are: without it a detector hardly begins from scratch.
+    """
 
     def __init__(self, width: int, hidden: int, num_labels: int) -> None:
         super().__init__()
         first, second = nn.Linear(width * SIDE * SIDE, hidden), nn.Linear(hidden, hidden)
-        self.layers = nn.Sequential(nn.Flatten(), first, nn.ReLU(), second, nn.ReLU())
+        norms = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
+        self.layers = nn.Sequential(nn.Flatten(), first, norms[0], nn.ReLU(), second, norms[1], nn.ReLU())
         self.label, self.box = nn.Linear(hidden, num_labels + 1), nn.Linear(hidden, 4)
         for layer in (first, second):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
@@ -92,6 +96,13 @@ class Cascade(nn.Module):
                     better = self._better(code.detach(), better, CODES[number], size)
                 regions = Regions.matched(better, targets, OVERLAPS[number + 1], self.num_labels)
         return losses, regions
+
+    @torch.no_grad()
+    def expect(self, share: Tensor) -> None:
+        """Begin with scores as if this share [N] of all regions stood for each label, and the others for nothing."""
+        for head in self.heads:
+            assert isinstance(head, BoxHead)
+            head.label.bias.copy_(torch.cat([share, (1 - share.sum()).view(1)]).log())
 
     def find(self, levels: Levels, size: tuple[int, int], boxes: list[Tensor]) -> list[Detections]:
         """Boxes of the last stage with the mean over all stages of their labels' probabilities."""

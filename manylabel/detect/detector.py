@@ -17,6 +17,10 @@ from manylabel.detect.pyramid import Levels, Pyramid
 from manylabel.detect.target import Detections, DetectionTarget, check_targets
 from manylabel.detect.yardstick import yardstick
 
+RARE = 1e-3  # objects of a label in an image, at least
+ANCHORS_OF_OBJECT = 2  # that stand for one object, about
+MOST_OBJECTS = 0.5  # share of boxes on objects, at most
+
 
 class Detector(nn.Module):
     """map → pyramid → proposals → boxes, stage by stage → masks.
@@ -43,6 +47,19 @@ class Detector(nn.Module):
             return self.find(map, size)
         return self.losses(map, size, targets)
 
+    @torch.no_grad()
+    def expect(self, present: Tensor) -> None:
+        """Begin with scores for as many objects of each label as there are in an image (about `present` [N]).
+
+        Most boxes show nothing. A detector that begins with even scores learns this first, and does so by making all
+        features alike, from which it takes hundreds of steps to recover. The share of boxes on objects is known before.
+        """
+        o = self.options
+        present = present.clamp(min=RARE)
+        self.cascade.expect(present / max(o.box_samples, present.sum().item() / MOST_OBJECTS))
+        share = (ANCHORS_OF_OBJECT * present.sum() / o.anchor_samples).clamp(max=MOST_OBJECTS)
+        self.proposals.head.cls_logits.bias.fill_(torch.logit(share).item())
+
     def losses(self, map: Tensor, size: tuple[int, int], targets: Sequence[DetectionTarget]) -> dict[str, Tensor]:
         """rpn_objectness, rpn_box, cls_1, box_1, … of each stage, and mask: scalars."""
         check_targets(targets, len(map), size, self.num_labels)
@@ -66,6 +83,16 @@ class Detector(nn.Module):
         masks = self.mask(levels, [each.boxes for each in found], torch.cat([each.labels for each in found])).sigmoid()
         parts = masks.split([len(each) for each in found])
         return [replace(each, masks=part) for each, part in zip(found, parts, strict=True)]
+
+    def at_most(self, map: Tensor, size: tuple[int, int]) -> None:
+        """The passes of `find` with as many boxes as there can be, to count what they cost."""
+        levels = self._levels(map, size)
+        self.proposals(levels, size)
+        boxes = map.new_tensor([[0, 0, size[1], size[0]]])
+        self.cascade.find(levels, size, [boxes.expand(self.options.test_proposals, 4)])
+        if self.mask is not None:
+            most = self.options.most
+            self.mask(levels, [boxes.expand(most, 4)], torch.zeros(most, dtype=torch.int64, device=map.device))
 
     def _levels(self, map: Tensor, size: tuple[int, int]) -> Levels:
         cells = tuple(-(-side // self.patch) for side in size)

@@ -59,6 +59,10 @@ class DetectionWork(TaskWork):
         self.held_out_feed = ObjectFeed(self.judged, held_out, self.held_out_workers)
         self.val_feed = ObjectFeed(self.judged, val, c.data.workers)
 
+    def begin(self, model: MultiTaskModel) -> None:
+        present = self.table.matrix[self.parts.train] == PRESENT
+        model.head(self.name).expect(torch.from_numpy(present.mean(axis=0, dtype=np.float32)))
+
     def losses(
         self, model: MultiTaskModel, batch: Batch, device: torch.device, routes: Routes | None
     ) -> dict[str, Tensor]:

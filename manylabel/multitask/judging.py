@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from manylabel import console
-from manylabel.config import Config, DataConfig, MultiTaskConfig, load_yaml
+from manylabel.config import Config, DataConfig, MultiTaskConfig, TaskConfig, load_yaml
 from manylabel.data.bad_images import BadImages
 from manylabel.data.read import read_table
 from manylabel.data.table import Table
@@ -18,53 +18,71 @@ from manylabel.error import DataError
 from manylabel.labels import LabelSpace
 from manylabel.multitask.bundle import load_multitask_bundle
 from manylabel.multitask.classify import ClassificationWork
-from manylabel.multitask.find import DetectionWork
+from manylabel.multitask.find import DetectionWork, with_objects_told
 from manylabel.multitask.model import judging
 from manylabel.multitask.results import describe_tasks
 from manylabel.multitask.settings import make_multitask_config, task_of
 from manylabel.multitask.work import Parts, TaskWork
 from manylabel.run.data_paths import absolute
-from manylabel.run.folder import read_split
+from manylabel.run.judged_part import judged_part
 from manylabel.stop import StopRequest
 from manylabel.task import MULTI_LABEL
 
 
-def evaluate_tasks(run: str | Path, *, data: str | None = None, task: str | None = None) -> dict[str, Any]:
-    """Figures of every task (or one) on its val images, from the pixels on; `data` takes the place of the tasks' own."""
+def evaluate_tasks(
+    run: str | Path,
+    *,
+    data: str | None = None,
+    task: str | None = None,
+    split: str | None = None,
+    format: str | None = None,
+) -> dict[str, Any]:
+    """Figures of every task (or one), from the pixels on, by default on val; `data` takes the place of the tasks' own."""
     bundle = load_multitask_bundle(Path(run))
     model = bundle.model
     home = Path(run) if (Path(run) / "config.yaml").is_file() else Path(run).parent
     trained = home / "config.yaml"
     known = make_multitask_config(load_yaml(trained)) if trained.is_file() and (home / "bundle").is_dir() else None
-    chosen = [task] if task is not None else list(model.tasks)
+    tasks = [task] if task is not None else list(model.tasks)
+    parts: dict[str, str | None] = {}
     with StopRequest() as stop:
         works: dict[str, TaskWork] = {}
-        for name in chosen:
+        for name in tasks:
             model.number(name)
-            table = _table(name, bundle.config, known, data, home, LabelSpace(bundle.tasks[name].labels))
+            section, same = _section(name, known, data, format, home)
+            table, parts[name] = judged_part(read_table(section), split, home / "tasks" / name, same)
+            table = _fitted(table, bundle.config.tasks[name], LabelSpace(bundle.tasks[name].labels))
             works[name] = _work(name, bundle.config, table, model, stop)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         model.to(device)
         total = sum(len(work.parts.val) for work in works.values())
         with console.counting("judging", total) as advance, judging(model):
             judged = {name: work.judge(model, device, advance) for name, work in works.items()}
-    return describe_tasks(model, works, judged, datetime.now(UTC).isoformat(timespec="seconds"))
+    results = describe_tasks(model, works, judged, datetime.now(UTC).isoformat(timespec="seconds"))
+    for name, part in parts.items():
+        results["tasks"][name]["split"] = part or "all"
+    return results
 
 
-def _table(
-    name: str, config: MultiTaskConfig, known: MultiTaskConfig | None, data: str | None, home: Path, labels: LabelSpace
-) -> Table:
+def _section(
+    name: str, known: MultiTaskConfig | None, data: str | None, format: str | None, home: Path
+) -> tuple[DataConfig, bool]:
+    """(where the images of a task are, whether it was trained on them)"""
     if data is None and known is None:
         raise DataError(f"what this model was trained on is not known here (no run in {home}); give images with --data")
-    section = known.tasks[name].data if data is None and known is not None else absolute(DataConfig(path=str(data)))
-    table = read_table(section)
-    if data is None and (made := read_split(home / "tasks" / name, table)) is not None:
-        table = replace(table, split=made)
-    if table.split is not None and "val" in table.split:
-        table = table.subset(table.rows("val"))
-    task = config.tasks[name]
-    kind = MULTI_LABEL if task.kind == "detection" else task_of(task)
-    return kind.fit(table.with_labels(labels), training=False)
+    given = None if data is None else absolute(DataConfig(path=data))
+    own = None if known is None else known.tasks[name].data
+    same = own is not None and (given is None or given.path == own.path)
+    section = own if own is not None and same else given
+    assert section is not None
+    return (section if format is None else replace(section, format=format)), same
+
+
+def _fitted(table: Table, task: TaskConfig, labels: LabelSpace) -> Table:
+    """With the labels of the model, and what may be judged of the task."""
+    if task.kind == "detection":
+        return with_objects_told(MULTI_LABEL.fit(table.with_labels(labels), training=False))
+    return task_of(task).fit(table.with_labels(labels), training=False)
 
 
 def _work(name: str, config: MultiTaskConfig, table: Table, model: Any, stop: StopRequest) -> TaskWork:

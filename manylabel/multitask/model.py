@@ -40,6 +40,7 @@ class MultiTaskModel(nn.Module):
         sides = {name: task.image_size for name, task in config.tasks.items()}
         stem = Stem(config.vit.stem, config.vit.patch, load_weights) if config.vit.stem else None
         self.vit = MoeViT(size, config.vit.patch, config.experts, sides, config.vit.drop_path, stem)
+        self.vit.recompute = config.vit.recompute
         pixels = begin_with(self.vit, config.vit.weights) if config.vit.weights is not None and load_weights else None
         if config.experts.sharing == "taps":
             with_changes(self.vit.blocks, self.tasks)
@@ -127,10 +128,14 @@ class MultiTaskModel(nn.Module):
                 return name
         return None
 
-    def rates(self, _options: Any) -> dict[str, float]:
-        """Rates of the tasks' own parameters as shares of the highest one."""
-        owners = {name: self.owner(name) for name, _ in self.named_parameters()}
-        return {name: self.config.tasks[owner].rate for name, owner in owners.items() if owner is not None}
+    def rates(self, options: Any) -> dict[str, float]:
+        """Shares of the highest rate: a task's own for its parts, and less in earlier layers (options.layer_decay)."""
+        rates = {}
+        for name, _ in self.named_parameters():
+            owner = self.owner(name)
+            own = 1.0 if owner is None else self.config.tasks[owner].rate
+            rates[name] = own * options.layer_decay ** self.vit.layers_after(name.removeprefix("vit."))
+        return rates
 
     def active_parameters(self, task: str) -> int:
         """Parameters that a prediction of this task uses for one token: k of E experts, its own parts, what is shared."""

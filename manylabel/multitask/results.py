@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from manylabel.detect import Detector
 from manylabel.multitask.model import MultiTaskModel, judging
 from manylabel.multitask.work import Judgement, TaskWork
 
@@ -48,6 +48,7 @@ def _task(model: MultiTaskModel, name: str, work: TaskWork, judged: Judgement) -
     return {
         "kind": work.config.kind,
         "data": work.table.name,
+        "split": "val",
         "images": len(work.parts.val),
         "bad_images": len(work.bad),
         "labels": len(work.table.labels),
@@ -56,15 +57,21 @@ def _task(model: MultiTaskModel, name: str, work: TaskWork, judged: Judgement) -
         "figures": judged.figures,
         "experts": model.k(name),
         "active_parameters": model.active_parameters(name),
-        "gmacs": round(multiply_adds(model, name) / 1e9, 3),
+        **dict(zip(("gmacs", "head_gmacs"), (round(n / 1e9, 3) for n in multiply_adds(model, name)), strict=True)),
         "image_size": work.config.image_size,
     }
 
 
-def multiply_adds(model: MultiTaskModel, task: str) -> int:
-    """Of the transformer for one image of this task, with the experts it uses (torch counts two operations for each)."""
+def multiply_adds(model: MultiTaskModel, task: str) -> tuple[int, int]:
+    """Of (the transformer, the head) for one image of this task, with the experts it uses; torch counts two operations each.
+
+    What a detector costs depends on what it finds: here as many proposals and masks as it takes at most.
+    """
     side = model.config.tasks[task].image_size
-    example = model.mean.new_zeros(1, 3, side, side)
-    with judging(model), FlopCounterMode(display=False) as counter, torch.no_grad():
-        model.features(example, task)
-    return int(counter.get_total_flops()) // 2
+    example, head = model.mean.new_zeros(1, 3, side, side), model.head(task)
+    with judging(model):
+        with FlopCounterMode(display=False) as of_transformer:
+            features = model.features(example, task)
+        with FlopCounterMode(display=False) as of_head:
+            head.at_most(features.final, (side, side)) if isinstance(head, Detector) else head(features)
+    return of_transformer.get_total_flops() // 2, of_head.get_total_flops() // 2

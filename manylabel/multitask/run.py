@@ -113,6 +113,8 @@ class _Run:
         model = MultiTaskModel(config, {name: len(table.labels) for name, table in tables.items()})
         self._say_what(model)
         works = {name: self._work(name, table, model, resume) for name, table in tables.items()}
+        for work in works.values():
+            work.begin(model)
         if self.accelerator.is_main_process:  # only now, when nothing is known to be wrong, is an older run replaced
             self._begin_folder(resume, tables, splits)
         self.accelerator.wait_for_everyone()

@@ -17,7 +17,7 @@ from manylabel.loss import LOSSES
 from manylabel.run.data_paths import absolute, anonymous
 from manylabel.suggest import closest
 from manylabel.task import Task
-from manylabel.training.optimise import OPTIMISERS, SCHEDULES
+from manylabel.training.optimise import OPTIMISERS, SCHEDULES, CommonOptions
 
 PARTS = ("head", "loss", "detector")  # of a task: another name drops the options of the old one
 MOVES = ("flip", "random_crop")  # changes to a training image that boxes and masks can follow
@@ -58,6 +58,7 @@ def make_multitask_config(
             f"every task of this recipe names its own data; leave {dict(data or {}).get('path')} out, or set it for a task: "
             f"--set tasks.{next(iter(tasks))}.data.path=…"
         )
+    _no_backbone_rate(merged.get("optimiser"))
     for part in ("optimiser", "schedule"):
         if isinstance(merged.get(part), Mapping):
             merged[part] = {"name": getattr(MultiTaskConfig(), part).name, **merged[part]}
@@ -125,6 +126,16 @@ def without_paths(config: MultiTaskConfig) -> MultiTaskConfig:
     tasks = {name: replace(task, data=anonymous(task.data)) for name, task in config.tasks.items()}
     weights = config.vit.weights and os.path.basename(config.vit.weights)
     return replace(config, tasks=tasks, vit=replace(config.vit, weights=weights))
+
+
+def _no_backbone_rate(optimiser: Any) -> None:
+    """There is no backbone apart from the heads here; one of a stored run, which nobody asked for, is as it is."""
+    usual = CommonOptions().backbone_rate
+    if isinstance(optimiser, Mapping) and optimiser.get("backbone_rate", usual) != usual:
+        raise ConfigError(
+            "optimiser.backbone_rate means nothing with several tasks: set tasks.NAME.rate for a task's own parts, or "
+            "optimiser.layer_decay for earlier layers"
+        )
 
 
 def _known_tasks(named: Any, asked: Any) -> None:

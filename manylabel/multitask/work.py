@@ -90,6 +90,9 @@ class TaskWork(ABC):
             EpochBatches(self.parts.val, size, shuffle=False, rank=rank, world=world),
         )
 
+    def begin(self, model: MultiTaskModel) -> None:  # noqa: B027 - most tasks know nothing
+        """What a fresh model of this task may know of its training images before the first step."""
+
     def batches(self, done: int) -> Iterator[Batch]:
         """Training batches without end, after so many that were taken before."""
         epoch, start = divmod(done, len(self.train_feed))

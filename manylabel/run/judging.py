@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,8 @@ from manylabel.hard_section import hard_details
 from manylabel.mixing import shares_of_labels
 from manylabel.model import Model
 from manylabel.run.data_paths import absolute
-from manylabel.run.folder import fingerprint, read_split
+from manylabel.run.folder import fingerprint
+from manylabel.run.judged_part import TRAINED_ON, judged_part
 from manylabel.training.feed import PixelFeed
 from manylabel.training.history import read_history
 from manylabel.training.processes import make_accelerator
@@ -52,22 +52,7 @@ def evaluate(
     section = plain(trained_on) if same and trained_on else {"path": data, "workers": bundle.config.data.workers}
     config = make_config(None, settings, data=section)
     table = read_table(config.data)
-    made = read_split(home, table) if same else None
-    if made is not None:
-        new = int((made == "").sum())
-        if new:
-            console.warn(f"{new} images were added to {table.name} since the training and are not judged")
-        table = replace(table, split=made)
-    elif table.split is None and same:
-        raise DataError(
-            f"which images of {table.name} this model was trained on is not known here (no split.csv in {home}); "
-            "judge it on other images with --data"
-        )
-    if table.split is None and split is not None:
-        raise DataError(f"{table.name} has no split column; leave --split out to judge on all {len(table)} images")
-    chosen = split or ("val" if table.split is not None and "val" in table.split else None)
-    if chosen is not None:
-        table = table.subset(table.rows(chosen))
+    table, chosen = judged_part(table, split, home, same)
     read_notes = table.notes
     table = bundle.task.fit(table.with_labels(bundle.labels, bundle.hierarchy), training=False)
     for note in table.notes:
@@ -94,7 +79,7 @@ def evaluate(
     figures = judge_table(bundle, judged, scored, fitted_here=here, watched=watched)
     figures["notes"] += table.notes[len(read_notes) :]
     if same and chosen == "train":
-        figures["notes"].append("the model was trained on these images: the figures say nothing about others")
+        figures["notes"].append(TRAINED_ON)
     if here and bundle.config.train.keep == "best":
         figures["notes"].append(chosen_here(bundle))
     title = f"{bundle.config.head.name} on {bundle.config.backbone.name}"

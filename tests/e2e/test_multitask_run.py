@@ -77,6 +77,18 @@ def test_a_bundle_says_what_the_run_said(run: Path) -> None:
         assert again["tasks"][name]["experts"] == told["tasks"][name]["experts"]
 
 
+def test_other_images_than_val_are_judged(run: Path, tmp_path: Path) -> None:
+    told = manylabel("evaluate", run, "--task", "labels", "--split", "train", "--report", tmp_path / "train.html")
+    assert told.returncode == 0, told.stderr
+    assert "train" in told.stdout
+    assert (tmp_path / "train.html").read_text().startswith("<!doctype html")
+    again = evaluate_tasks(run, task="labels", split="train")["tasks"]["labels"]
+    assert (again["split"], again["images"]) == ("train", SMALL["tasks"]["labels"]["data"]["scenes"]["train"])
+    slip = manylabel("evaluate", run, "--split", "tain")
+    assert slip.returncode == 2
+    assert "did you mean 'train'" in slip.stderr
+
+
 def test_predictions_of_each_task(run: Path, tmp_path: Path) -> None:
     picture = Image.fromarray(scene_image(0, 5, 96))
     predictor = TaskPredictor.load(run)
