@@ -44,6 +44,11 @@ class Polygons:
             raise DataError(f"{where}: a mask without a polygon; leave it out, or give three corners x, y at least")
         return cls(tuple(arrays))
 
+    def around(self) -> tuple[float, float, float, float]:
+        """The box around all corners: left, top, right, bottom."""
+        corners = np.concatenate(self.parts).reshape(-1, 2)
+        return (*corners.min(axis=0).tolist(), *corners.max(axis=0).tolist())
+
     def pixels(self, height: int, width: int) -> np.ndarray:
         return _decode(self.run_length(height, width))
 
@@ -89,6 +94,13 @@ class RunLength:
                 f"{where}: the run-length text of the mask is damaged: it does not cover {size[0]}×{size[1]}"
             )
         return found
+
+    def around(self) -> tuple[float, float, float, float]:
+        """The box around all pixels: left, top, right, bottom."""
+        from pycocotools import mask
+
+        left, top, width, height = mask.toBbox(self.run_length(self.height, self.width)).tolist()
+        return left, top, left + width, top + height
 
     def pixels(self, height: int, width: int) -> np.ndarray:
         if (height, width) != (self.height, self.width):

@@ -1,7 +1,7 @@
 """The boxes and masks of a table's images, in pixels of the stored image.
 
-What cannot be right is an error that names image and object: a box without area at once, for all images; a mask of
-another size than its image's, without a pixel, or outside of its box when the image is read.
+What cannot be right is an error that names image and object: a box without area, and a mask of another size than is told
+of its image or beside its box, at once for all images; what only pixels show, when the image is read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from manylabel.data.mask import LabelImage
+from manylabel.data.mask import LabelImage, RunLength
 from manylabel.data.scenes import draw_scene
 from manylabel.data.source import SceneSource
 from manylabel.data.table import Table
@@ -43,6 +43,32 @@ class ObjectReader:
             if self.objects is None or not len(self.objects):
                 raise DataError(f"{table.name} has no boxes; detection needs data with boxes, e.g. COCO or PASCAL VOC")
             self._refuse_flat_boxes(self.objects.box)
+
+    def check_masks(self) -> None:
+        """Stop before the first image is read where outlines alone show that a mask belongs elsewhere."""
+        if self.objects is None:
+            return
+        for number, mask in enumerate(self.objects.masks):
+            if mask is None or isinstance(mask, LabelImage):  # nothing is known of these without reading them
+                continue
+            row = int(self.objects.row[number])
+            told = None if self.sizes is None or not self.sizes[row].all() else tuple(self.sizes[row].tolist())
+            if isinstance(mask, RunLength) and told not in (None, (mask.width, mask.height)):
+                raise DataError(
+                    f"{self._name(number)}: a mask of {mask.width}×{mask.height} pixels for an image of "
+                    f"{told[0]}×{told[1]}; mend the mask, or leave it out"  # type: ignore[index]
+                )
+            left, top, right, bottom = mask.around()
+            if isinstance(mask, RunLength) and right <= left:
+                raise self._no_pixel(number)
+            box = self.objects.box[number]
+            if (
+                left > box[2] + ROUNDING
+                or top > box[3] + ROUNDING
+                or right < box[0] - ROUNDING
+                or bottom < box[1] - ROUNDING
+            ):
+                raise DataError(f"{self._name(number)}: its mask lies outside of its box; mend one of them")
 
     def read(self, row: int, at_least: int | None = None) -> tuple[Image.Image, StoredObjects]:
         """The image may be decoded smaller than it is stored, but not below `at_least`; DecodeError if it is unreadable."""
@@ -100,7 +126,7 @@ class ObjectReader:
         if not pixels.any():
             if isinstance(mask, LabelImage):  # such an image need not show every object
                 return None
-            raise DataError(f"{self._name(number)}: its mask has no pixel in the image; mend the mask, or leave it out")
+            raise self._no_pixel(number)
         left, top, right, bottom = self.objects.box[number]
         rows = slice(max(0, int(top) - ROUNDING), int(np.ceil(bottom)) + ROUNDING)
         inside = np.count_nonzero(pixels[rows, max(0, int(left) - ROUNDING) : int(np.ceil(right)) + ROUNDING])
@@ -108,6 +134,9 @@ class ObjectReader:
             where = "lies" if inside == 0 else "lies mostly"
             raise DataError(f"{self._name(number)}: its mask {where} outside of its box; mend one of them")
         return pixels
+
+    def _no_pixel(self, number: int) -> DataError:
+        return DataError(f"{self._name(number)}: its mask has no pixel in the image; mend the mask, or leave it out")
 
     def _refuse_flat_boxes(self, box: np.ndarray) -> None:
         flat = np.flatnonzero(~(np.isfinite(box).all(axis=1) & (box[:, 2:] > box[:, :2]).all(axis=1)))

@@ -60,6 +60,8 @@ class DetectionWork(TaskWork):
         self.val_feed = ObjectFeed(self.judged, val, c.data.workers)
 
     def begin(self, model: MultiTaskModel) -> None:
+        if self.masks:
+            self.judged.stored.check_masks()
         present = self.table.matrix[self.parts.train] == PRESENT
         model.head(self.name).expect(torch.from_numpy(present.mean(axis=0, dtype=np.float32)))
 

@@ -22,7 +22,8 @@ from manylabel.multitask.find import DetectionWork, with_objects_told
 from manylabel.multitask.model import judging
 from manylabel.multitask.results import describe_tasks
 from manylabel.multitask.settings import make_multitask_config, task_of
-from manylabel.multitask.work import Parts, TaskWork
+from manylabel.multitask.wording import in_words_of
+from manylabel.multitask.work import Parts, TaskWork, judge_each
 from manylabel.run.data_paths import absolute
 from manylabel.run.judged_part import judged_part
 from manylabel.stop import StopRequest
@@ -49,15 +50,16 @@ def evaluate_tasks(
         works: dict[str, TaskWork] = {}
         for name in tasks:
             model.number(name)
-            section, same = _section(name, known, data, format, home)
-            table, parts[name] = judged_part(read_table(section), split, home / "tasks" / name, same)
-            table = _fitted(table, bundle.config.tasks[name], LabelSpace(bundle.tasks[name].labels))
-            works[name] = _work(name, bundle.config, table, model, stop)
+            with in_words_of(name):
+                section, same = _section(name, known, data, format, home)
+                table, parts[name] = judged_part(read_table(section), split, home / "tasks" / name, same)
+                table = _fitted(table, bundle.config.tasks[name], LabelSpace(bundle.tasks[name].labels))
+                works[name] = _work(name, bundle.config, table, model, stop)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         model.to(device)
         total = sum(len(work.parts.val) for work in works.values())
         with console.counting("judging", total) as advance, judging(model):
-            judged = {name: work.judge(model, device, advance) for name, work in works.items()}
+            judged = judge_each(works, model, device, advance)
     results = describe_tasks(model, works, judged, datetime.now(UTC).isoformat(timespec="seconds"))
     for name, part in parts.items():
         results["tasks"][name]["split"] = part or "all"

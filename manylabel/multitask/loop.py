@@ -26,7 +26,8 @@ from manylabel.error import TrainingError
 from manylabel.multitask.conflict import Conflict
 from manylabel.multitask.model import MultiTaskModel, judging
 from manylabel.multitask.probe import Probe, forget_after
-from manylabel.multitask.work import Judgement, TaskWork
+from manylabel.multitask.wording import in_words_of
+from manylabel.multitask.work import Judgement, TaskWork, judge_each
 from manylabel.stop import Stopped, StopRequest
 from manylabel.training.checkpoint import (
     CheckpointFolder,
@@ -175,10 +176,11 @@ class MultiTaskTrainer:
         work = self.works[name]
         if name not in self.waiting:
             self.waiting[name] = work.batches(self.position.taken.get(name, 0))
-        for drawn, batch in enumerate(self.waiting[name], start=1):
-            work.bad.add(batch.bad)
-            if len(batch):
-                return batch, drawn
+        with in_words_of(name):
+            for drawn, batch in enumerate(self.waiting[name], start=1):
+                work.bad.add(batch.bad)
+                if len(batch):
+                    return batch, drawn
         self._save_or_stop()
         raise TrainingError(f"task {name}: there are no more training images to read")
 
@@ -255,7 +257,7 @@ class MultiTaskTrainer:
         """Figures of every task on its val images, with the averaged weights where there are any."""
         chosen = self.works if tasks is None else {name: self.works[name] for name in tasks}
         with self._judged_weights():
-            return {name: work.judge(self.model, self.accelerator.device, advance) for name, work in chosen.items()}
+            return judge_each(chosen, self.model, self.accelerator.device, advance)
 
     @contextmanager
     def _judged_weights(self) -> Iterator[None]:

@@ -34,6 +34,7 @@ from manylabel.multitask.probe import settling
 from manylabel.multitask.results import describe_tasks
 from manylabel.multitask.routing import describe_routing, watch
 from manylabel.multitask.settings import make_multitask_config, task_of, without_paths
+from manylabel.multitask.wording import in_words_of
 from manylabel.multitask.work import Judgement, Parts, TaskWork
 from manylabel.report.multitask_page import write_multitask_report
 from manylabel.run.folder import machine_facts, write_split
@@ -108,13 +109,18 @@ class _Run:
         console.QUIET = console.QUIET or not self.accelerator.is_main_process
         self.accelerator.wait_for_everyone()
         splits: dict[str, dict[str, str]] = {}
-        tables = {name: self._table(name, resume, splits) for name in config.tasks}
+        tables: dict[str, Table] = {}
+        for name in config.tasks:
+            with in_words_of(name):
+                tables[name] = self._table(name, resume, splits)
         set_seed(config.train.seed)
         model = MultiTaskModel(config, {name: len(table.labels) for name, table in tables.items()})
         self._say_what(model)
-        works = {name: self._work(name, table, model, resume) for name, table in tables.items()}
-        for work in works.values():
-            work.begin(model)
+        works: dict[str, TaskWork] = {}
+        for name, table in tables.items():
+            with in_words_of(name):
+                works[name] = self._work(name, table, model, resume)
+                works[name].begin(model)
         if self.accelerator.is_main_process:  # only now, when nothing is known to be wrong, is an older run replaced
             self._begin_folder(resume, tables, splits)
         self.accelerator.wait_for_everyone()

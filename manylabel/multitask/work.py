@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from manylabel.data.sampler import EpochBatches
 from manylabel.data.table import Table
 from manylabel.error import DataError
 from manylabel.multitask.model import MultiTaskModel
+from manylabel.multitask.wording import in_words_of
 from manylabel.stop import StopRequest, unless_stopped
 from manylabel.training.feed import Feed
 
@@ -127,3 +128,13 @@ class TaskWork(ABC):
         if not images:
             raise DataError(f"task {self.name}: none of the {len(self.parts.held_out)} held-out images can be read")
         return total / images
+
+
+def judge_each(
+    works: Mapping[str, TaskWork], model: MultiTaskModel, device: torch.device, advance: Advance = lambda _: None
+) -> dict[str, Judgement]:
+    judged: dict[str, Judgement] = {}
+    for name, work in works.items():
+        with in_words_of(name):
+            judged[name] = work.judge(model, device, advance)
+    return judged

@@ -169,6 +169,8 @@ def test_a_mask_that_does_not_fit_is_named(tmp_path: Path, wrong: dict[str, Any]
     assert len(dataset.collate([dataset[0, 0]]).targets) == 1
     with pytest.raises(DataError, match=said):
         dataset.stored.truth(1)
+    with pytest.raises(DataError, match=said):  # and before anything is read
+        dataset.stored.check_masks()
     order = EpochBatches(np.arange(2), 2, shuffle=False)
     (batch,) = pixel_loader(dataset, order, workers=1)
     with pytest.raises(DataError, match="^" + said):  # without a word about worker processes
