@@ -94,7 +94,7 @@ class SparseBlock(Block):
         bank = MLPBank(experts.count, size.width, size.hidden)
         if experts.alike:
             bank.begin_alike(SPREAD)
-        self.mlp = SparseExperts(bank, experts.capacity or None, prioritised=experts.priority)
+        self.mlp = SparseExperts(bank, experts.capacity or None, experts.priority, experts.static)
 
     def forward(self, x: Tensor, task: str, k: int, routes: Routes | None = None) -> Tensor:
         x = x + self.drop_path(self.look(self.norm1(x)))

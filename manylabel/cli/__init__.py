@@ -17,6 +17,7 @@ from manylabel.cli.compare import compare
 from manylabel.cli.data import data_app
 from manylabel.cli.explain import explain
 from manylabel.cli.hard import hard
+from manylabel.cli.lists import backbones, detectors, heads, losses, recipes, settings, texts
 from manylabel.cli.multitask import (
     evaluate_several,
     predict_several,
@@ -27,7 +28,6 @@ from manylabel.cli.multitask import (
 from manylabel.error import ManylabelError
 from manylabel.output import check_output
 from manylabel.several_tasks import model_has_tasks, run_names_tasks
-from manylabel.suggest import closest
 
 HELP = """Recognise everything in an image at once.
 
@@ -307,76 +307,8 @@ def report(
 app.command()(compare)
 app.command()(explain)
 app.command()(hard)
-
-
-@app.command()
-def heads() -> None:
-    """List the heads with their options."""
-    from manylabel.head import HEADS
-    from manylabel.printing import print_registry
-
-    print_registry(HEADS)
-
-
-@app.command()
-def losses() -> None:
-    """List the losses with their options."""
-    from manylabel.loss import LOSSES
-    from manylabel.printing import print_registry
-
-    print_registry(LOSSES)
-
-
-@app.command()
-def detectors() -> None:
-    """List what finds boxes and masks in a recipe with several tasks, with its options.
-
-    \b
-    manylabel train voc12/ --recipe adamv-moe-voc --set tasks.objects.detector.stages=1
-    """
-    from manylabel.detect import DETECTORS
-    from manylabel.printing import print_registry
-
-    print_registry(DETECTORS)
-
-
-@app.command()
-def texts() -> None:
-    """List where text vectors of labels can come from, with their options."""
-    from manylabel.printing import print_registry
-    from manylabel.text import EMBEDDERS
-
-    print_registry(EMBEDDERS)
-
-
-@app.command()
-def backbones(
-    pattern: Annotated[str, typer.Argument(help="e.g. 'vit*'; default: those with weights by pip")] = "",
-) -> None:
-    """List backbones: those whose weights come by pip, or timm's that match a pattern."""
-    from manylabel.backbone.bundled import BUNDLED
-
-    if not pattern:
-        for name, facts in BUNDLED.items():
-            typer.echo(f"{name:32} weights by pip (timm's {facts.timm_name})")
-        typer.echo("and any timm model, e.g.: manylabel backbones 'convnext*'")
-        return
-    import timm
-
-    found = timm.list_models(pattern if "*" in pattern else f"*{pattern}*")
-    if not found:
-        raise ManylabelError(f"no timm model matches {pattern!r}{closest(pattern, timm.list_models())}")
-    typer.echo("\n".join(found))
-
-
-@app.command()
-def recipes() -> None:
-    """List the recipes."""
-    from manylabel.config import recipe_folder, recipe_names
-
-    for name in recipe_names():
-        first = (recipe_folder() / f"{name}.yaml").read_text(encoding="utf-8").splitlines()[0]
-        typer.echo(f"{name:28} {first.lstrip('# ')}")
+for listed in (heads, losses, detectors, texts, backbones, recipes, settings):
+    app.command()(listed)
 
 
 @app.command()

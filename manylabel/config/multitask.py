@@ -71,6 +71,9 @@ class ExpertsConfig:
     noise: float = option(1.0, "noise of the router's logits in training, as a multiple of 1/E")
     renormalise: bool = option(False, "let the weights of the chosen experts add up to 1")
     capacity: float = option(1.05, "slots of an expert as a multiple of the even share; 0 = every token is served")
+    static: bool = option(
+        False, "compute every expert on every token, for torch.compile: a graph without breaks, at E/k times the cost"
+    )
     priority: bool = option(False, "the surest tokens get slots first, instead of the first ones")
     importance: float = option(0.005, "weight of the importance loss")
     load: float = option(0.005, "weight of the load loss")

@@ -1,0 +1,103 @@
+"""Commands that list what there is to choose from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from manylabel.error import ManylabelError
+from manylabel.suggest import closest
+
+
+def heads() -> None:
+    """List the heads with their options."""
+    from manylabel.head import HEADS
+    from manylabel.printing import print_registry
+
+    print_registry(HEADS)
+
+
+def losses() -> None:
+    """List the losses with their options."""
+    from manylabel.loss import LOSSES
+    from manylabel.printing import print_registry
+
+    print_registry(LOSSES)
+
+
+def detectors() -> None:
+    """List what finds boxes and masks in a recipe with several tasks, with its options.
+
+    \b
+    manylabel train voc12/ --recipe adamv-moe-voc --set tasks.objects.detector.stages=1
+    """
+    from manylabel.detect import DETECTORS
+    from manylabel.printing import print_registry
+
+    print_registry(DETECTORS)
+
+
+def texts() -> None:
+    """List where text vectors of labels can come from, with their options."""
+    from manylabel.printing import print_registry
+    from manylabel.text import EMBEDDERS
+
+    print_registry(EMBEDDERS)
+
+
+def backbones(
+    pattern: Annotated[str, typer.Argument(help="e.g. 'vit*'; default: those with weights by pip")] = "",
+) -> None:
+    """List backbones: those whose weights come by pip, or timm's that match a pattern."""
+    from manylabel.backbone.bundled import BUNDLED
+
+    if not pattern:
+        for name, facts in BUNDLED.items():
+            typer.echo(f"{name:32} weights by pip (timm's {facts.timm_name})")
+        typer.echo("and any timm model, e.g.: manylabel backbones 'convnext*'")
+        return
+    import timm
+
+    found = timm.list_models(pattern if "*" in pattern else f"*{pattern}*")
+    if not found:
+        raise ManylabelError(f"no timm model matches {pattern!r}{closest(pattern, timm.list_models())}")
+    typer.echo("\n".join(found))
+
+
+def recipes() -> None:
+    """List the recipes."""
+    from manylabel.config import recipe_folder, recipe_names
+
+    for name in recipe_names():
+        first = (recipe_folder() / f"{name}.yaml").read_text(encoding="utf-8").splitlines()[0]
+        typer.echo(f"{name:28} {first.lstrip('# ')}")
+
+
+def settings(
+    part: Annotated[str, typer.Argument(help="only keys that hold this, e.g. 'experts' or 'data.'")] = "",
+) -> None:
+    """List every setting that --set and recipes take, with its default.
+
+    \b
+    manylabel settings train.
+    manylabel settings selection
+    """
+    from manylabel.config.listing import settings_of_one_task, settings_of_several_tasks
+
+    found = False
+    several = "recipes with several tasks"
+    for title, listed in (("one question", settings_of_one_task()), (several, settings_of_several_tasks())):
+        chosen = [row for row in listed if part in row[0]]
+        if chosen:
+            typer.echo(f"{title}:" if not found else f"\n{title}:")
+            width = max(len(f"{key} = {default}") for key, default, _ in chosen)
+            for key, default, text in chosen:
+                typer.echo(f"    {f'{key} = {default}':{width}}  {text}")
+            found = True
+    if not found:
+        every = [key for key, _, _ in (*settings_of_one_task(), *settings_of_several_tasks())]
+        raise ManylabelError(f"no setting holds {part!r}{closest(part, every)}")
+    typer.echo(
+        "\noptions of parts: manylabel heads, losses, detectors, texts; they go beside the name, e.g. head.dim=256"
+    )
