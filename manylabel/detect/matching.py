@@ -8,6 +8,7 @@ from torchvision.ops import box_area, box_iou
 
 from manylabel.detect.target import DetectionTarget
 
+SHARE = 0.25  # of the boxes that are learned from, at most, on objects
 IGNORED = -100  # the label of a box that nothing is learned from; cross-entropy leaves it out
 
 
@@ -33,7 +34,7 @@ def match(boxes: Tensor, target: DetectionTarget, threshold: float, background: 
     return torch.where(overlap >= threshold, target.labels[objects], labels), objects
 
 
-def sample(labels: Tensor, background: int, count: int, share: float = 0.25) -> Tensor:
+def sample(labels: Tensor, background: int, count: int, share: float = SHARE) -> Tensor:
     """Numbers of at most `count` boxes drawn by chance, at most this share of them on objects. [r]"""
     positive = _shuffled((labels != background) & (labels != IGNORED))[: int(count * share)]
     negative = _shuffled(labels == background)[: count - len(positive)]
