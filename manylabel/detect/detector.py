@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
-from torchvision.ops import clip_boxes_to_image
 
 from manylabel.detect.cascade import Cascade
 from manylabel.detect.mask import MaskHead
@@ -17,7 +16,7 @@ from manylabel.detect.options import DetectorOptions
 from manylabel.detect.proposals import Proposals
 from manylabel.detect.pyramid import Levels, Pyramid
 from manylabel.detect.target import Detections, DetectionTarget, check_targets
-from manylabel.detect.yardstick import near, yardstick
+from manylabel.detect.yardstick import yardstick
 
 RARE = 1e-3  # objects of a label in an image, at least
 ANCHORS_OF_OBJECT = 2  # that stand for one object, about
@@ -57,7 +56,7 @@ class Detector(nn.Module):
         """
         o = self.options
         present = present.clamp(min=RARE)
-        on_objects = (1 + o.near) * present / o.box_samples
+        on_objects = present / o.box_samples
         self.cascade.expect(on_objects * (SHARE / on_objects.sum()).clamp(max=1))
         share = (ANCHORS_OF_OBJECT * present.sum() / o.anchor_samples).clamp(max=0.5)
         self.proposals.head.cls_logits.bias.fill_(torch.logit(share).item())
@@ -70,9 +69,6 @@ class Detector(nn.Module):
             proposals, losses = self.proposals(levels, size, targets)
             if not self.training:
                 proposals = yardstick(targets, size)
-            elif self.options.near:
-                moved = [clip_boxes_to_image(near(target, self.options.near), size) for target in targets]
-                proposals = [torch.cat(pair) for pair in zip(proposals, moved, strict=True)]
             of_boxes, regions = self.cascade.losses(levels, size, proposals, targets)
         losses |= of_boxes
         if self.mask is not None:

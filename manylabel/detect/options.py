@@ -28,10 +28,6 @@ class DetectorOptions:
     proposal_nms: float = option(0.7, "overlap above which the weaker of two proposals is dropped")
     anchor_samples: int = option(256, "anchors of an image that the proposals learn from")
     box_samples: int = option(512, "boxes of an image that the box heads learn from, a quarter of them on objects")
-    near: int = option(
-        0,
-        "copies of every true box, moved a little, that the box heads learn from beside the proposals (ours: from scratch)",
-    )
     box_hidden: int = option(1024, "width of the two layers of a box head")
     mask_width: int = option(256, "channels of the mask head")
     mask_layers: int = option(4, "convolutions of the mask head")
@@ -44,7 +40,6 @@ class DetectorOptions:
             require(getattr(self, name) >= 1, f"detector.{name}", getattr(self, name), "1 or more")
         for name in ("anchor_samples", "box_samples"):
             require(getattr(self, name) >= 4, f"detector.{name}", getattr(self, name), "4 or more")
-        require(self.near >= 0, "detector.near", self.near, "0 or more")
         require(self.mask_layers >= 0, "detector.mask_layers", self.mask_layers, "0 or more")
         require(1 <= self.stages <= 3, "detector.stages", self.stages, "1 to 3")
         known = all(level in (4, 2, 1, 0.5, 0.25) for level in self.levels)

@@ -21,12 +21,11 @@ SHIFT, STRETCH = 0.1, 0.15  # standard deviations, as shares of the sides: overl
 
 def yardstick(targets: Sequence[DetectionTarget], size: tuple[int, int]) -> list[Tensor]:
     """Boxes of every image, drawn from torch's generator. B × [n, 4]"""
-    return [torch.cat([near(target, COPIES), _anywhere(target.boxes, size)]) for target in targets]
+    return [torch.cat([_near(target), _anywhere(target.boxes, size)]) for target in targets]
 
 
-def near(target: DetectionTarget, copies: int) -> Tensor:
-    """Every object's box so many times, moved and resized a little. [copies · m, 4]"""
-    boxes = target.boxes[~target.ignore].repeat(copies, 1)
+def _near(target: DetectionTarget) -> Tensor:
+    boxes = target.boxes[~target.ignore].repeat(COPIES, 1)
     centre, sides = box_convert(boxes, "xyxy", "cxcywh").split(2, dim=1)
     moved = centre + SHIFT * sides * torch.randn_like(centre)
     return box_convert(torch.cat([moved, sides * (STRETCH * torch.randn_like(sides)).exp()], dim=1), "cxcywh", "xyxy")

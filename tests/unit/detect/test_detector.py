@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torchvision.ops import box_iou
 
 from manylabel.config import parse
 from manylabel.detect import DetectionTarget, Detector, DetectorOptions
-from manylabel.detect.yardstick import near
 from manylabel.error import ConfigError, DataError
 from manylabel.metric.detection import ImageFound, ImageTruth, coco_average_precision, run_lengths
 
@@ -72,31 +70,6 @@ def test_it_begins_with_what_is_known_of_the_images() -> None:
     assert sum(detector(features(), SIZE, SOME)[f"cls_{stage}"] for stage in (1, 2, 3)) < 0.7 * even
     detector.expect(torch.full((4,), 1e6))  # far more than there are boxes: a quarter of them, as many as are drawn
     assert detector.cascade.heads[0].label.bias.softmax(dim=0).tolist() == pytest.approx([1 / 16] * 4 + [3 / 4])
-
-
-def test_copies_of_true_boxes_are_learned_from_as_well() -> None:
-    """Of weak proposals hardly one is on an object; the copies are, and a quarter of the boxes is then on objects."""
-
-    def on_objects(copies: int) -> int:
-        detector, seen = build(near=copies), []
-        detector.cascade.heads[0].register_forward_pre_hook(lambda _m, given: seen.append(len(given[0])))
-        kept = detector.mask.loss  # type: ignore[union-attr]
-        counts: list[int] = []
-
-        def loss(levels: Any, regions: Any, targets: Any) -> torch.Tensor:
-            counts.append(sum(int((labels < 4).sum()) for labels in regions.labels))
-            return kept(levels, regions, targets)
-
-        detector.mask.loss = loss  # type: ignore[union-attr, assignment]
-        detector(features(), SIZE, SOME)
-        assert seen[0] <= 2 * 32
-        return counts[0]
-
-    assert on_objects(0) < on_objects(8) <= 2 * 32 // 4
-    moved = near(SOME[0], 50)
-    assert moved.shape == (100, 4)
-    overlap = box_iou(moved, SOME[0].boxes).max(dim=1).values
-    assert 0.6 < overlap.mean() < 0.95
 
 
 @pytest.mark.parametrize("targets", [NONE, CROWD], ids=["no objects", "all is a crowd"])
