@@ -89,6 +89,8 @@ class Cascade(nn.Module):
         for number, head in enumerate(self.heads):
             scores, code = head(self._equal_say(levels.crop(regions.boxes, SIDE)))
             of_labels, of_boxes = stage_losses(scores, code, regions, targets, CODES[number])
+            if not self.training:
+                of_labels = naming_loss(scores, regions)
             losses |= {f"cls_{number + 1}": of_labels, f"box_{number + 1}": of_boxes}
             if number + 1 < len(self.heads):
                 better = regions.boxes
@@ -137,6 +139,19 @@ def stage_losses(
     chosen = torch.cat(positive)
     box_loss = F.smooth_l1_loss(code[chosen], encode(truth, boxes[chosen], weights), beta=SMOOTH, reduction="sum")
     return label_loss, box_loss / count
+
+
+def naming_loss(scores: Tensor, regions: Regions) -> Tensor:
+    """Cross-entropy of the labels among each other, of boxes on objects: what does not depend on how many others there are.
+
+    How sure a head is of background follows from its share of boxes in training, which changes with the proposals: at one
+    step's share on another step's boxes a better head can have the higher loss. Whether there is an object at all is judged
+    by the loss of the proposals.
+    """
+    labels, background = torch.cat(regions.labels), scores.shape[1] - 1
+    on_object = (labels != background) & (labels != IGNORED)
+    loss = F.cross_entropy(scores[on_object, :background], labels[on_object], reduction="sum")
+    return loss / on_object.sum().clamp(min=1)
 
 
 def select(boxes: Tensor, scores: Tensor, o: DetectorOptions) -> Detections:

@@ -26,7 +26,7 @@ class Detector(nn.Module):
     """map → pyramid → proposals → boxes, stage by stage → masks.
 
     With targets it gives the losses, without them what it found. In evaluation mode the losses are the same every time, and
-    of the same boxes whatever the weights are, so that they can be compared over time.
+    of the same boxes whatever the weights are, and labels are judged among each other: they can be compared over time.
     """
 
     Options = DetectorOptions

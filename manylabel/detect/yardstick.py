@@ -1,7 +1,8 @@
 """Boxes by which a detector's loss is judged: always the same ones for an image, whatever its own proposals are.
 
 While a detector learns, its loss on its own proposals rises: better ones stand for more objects, and a later stage has
-more to mend. Losses at two steps can be compared only on the same boxes.
+more to mend. Losses at two steps can be compared only on the same boxes, and only where they do not depend on the share of
+boxes without an object (`cascade.py: naming_loss`).
 """
 
 from __future__ import annotations

@@ -136,6 +136,22 @@ def test_held_out_losses_are_the_same_every_time_and_leave_chance_alone() -> Non
     assert not torch.equal(detector(features(), SIZE, SOME)["cls_1"], detector(features(), SIZE, SOME)["cls_1"])
 
 
+def test_held_out_losses_do_not_ask_how_sure_it_is_of_background() -> None:
+    """That follows from the share of boxes on objects while training, which changes with the proposals."""
+    detector = build().eval()
+    before = {name: float(loss) for name, loss in detector(features(), SIZE, SOME).items()}
+    for head in detector.cascade.heads:
+        head.label.bias.data[-1] += 5
+    after = {name: float(loss) for name, loss in detector(features(), SIZE, SOME).items()}
+    assert after == pytest.approx(before)
+    for head in detector.cascade.heads:
+        head.label.bias.data[2] += 5  # a label that none of them has
+    worse = detector(features(), SIZE, SOME)
+    assert all(worse[f"cls_{stage}"] > before[f"cls_{stage}"] + 1 for stage in (1, 2, 3))
+    none = detector(features(), SIZE, NONE)
+    assert all(float(none[f"cls_{stage}"]) == 0 for stage in (1, 2, 3))
+
+
 def test_half_precision_keeps_boxes_and_losses_whole() -> None:
     detector = build().eval()
     with torch.no_grad():
