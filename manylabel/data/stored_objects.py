@@ -6,6 +6,7 @@ of its image or beside its box, at once for all images; what only pixels show, w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from manylabel.data.table import Table
 from manylabel.detect.target import DetectionTarget
 from manylabel.error import DataError
 
+SOME_SCENES = 200  # that are drawn to count their objects
 ROUNDING = 2  # pixels that a mask may be beside its box: annotation tools round
 
 
@@ -76,6 +78,18 @@ class ObjectReader:
             return self._drawn(row)
         image = self.source.read(str(self.keys[row]), at_least=at_least)
         return image, self.truth(row)
+
+    def per_image(self, rows: np.ndarray) -> np.ndarray:
+        """How many objects of each label an image of these rows has on average, those to ignore left out. [N] float32"""
+        count = np.zeros(len(self.labels), np.float32)
+        if self.objects is None or isinstance(self.source, SceneSource):  # some of them tell it of all
+            rows = rows[:: math.ceil(len(rows) / SOME_SCENES)]
+            for row in rows:
+                np.add.at(count, self._drawn(int(row))[1].target.labels.numpy(), 1)
+        else:
+            own = np.isin(self.objects.row, rows) & ~self.objects.crowd & ~self.objects.difficult
+            np.add.at(count, self.objects.label[own], 1)
+        return count / len(rows)
 
     def truth(self, row: int) -> StoredObjects:
         """The objects without the pixels, where these need not be drawn for them."""

@@ -48,17 +48,17 @@ class Detector(nn.Module):
         return self.losses(map, size, targets)
 
     @torch.no_grad()
-    def expect(self, present: Tensor) -> None:
-        """Begin with scores for as many objects of each label as there are in an image (about `present` [N]).
+    def expect(self, objects: Tensor) -> None:
+        """Begin with scores for as many objects of each label as an image has (`objects` [N]).
 
         Most boxes show nothing. A detector that begins with even scores learns this first, and does so by making all
         features alike, from which it takes hundreds of steps to recover. The share of boxes on objects is known before.
         """
         o = self.options
-        present = present.clamp(min=RARE)
-        on_objects = present / o.box_samples
+        objects = objects.clamp(min=RARE)
+        on_objects = objects / o.box_samples
         self.cascade.expect(on_objects * (SHARE / on_objects.sum()).clamp(max=1))
-        share = (ANCHORS_OF_OBJECT * present.sum() / o.anchor_samples).clamp(max=0.5)
+        share = (ANCHORS_OF_OBJECT * objects.sum() / o.anchor_samples).clamp(max=0.5)
         self.proposals.head.cls_logits.bias.fill_(torch.logit(share).item())
 
     def losses(self, map: Tensor, size: tuple[int, int], targets: Sequence[DetectionTarget]) -> dict[str, Tensor]:

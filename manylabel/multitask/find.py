@@ -62,8 +62,7 @@ class DetectionWork(TaskWork):
     def begin(self, model: MultiTaskModel) -> None:
         if self.masks:
             self.judged.stored.check_masks()
-        present = self.table.matrix[self.parts.train] == PRESENT
-        model.head(self.name).expect(torch.from_numpy(present.mean(axis=0, dtype=np.float32)))
+        model.head(self.name).expect(torch.from_numpy(self.judged.stored.per_image(self.parts.train)))
 
     def losses(
         self, model: MultiTaskModel, batch: Batch, device: torch.device, routes: Routes | None
