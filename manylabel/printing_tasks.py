@@ -25,9 +25,12 @@ def print_tasks(results: dict[str, Any]) -> None:
     if results["model"]["experts"]:
         table.add_row("experts of a token", *(str(task["experts"]) for task in tasks.values()))
     table.add_row("parameters in use", *(f"{task['active_parameters'] / 1e6:.2f} M" for task in tasks.values()))
-    table.add_row("G MAC of the transformer", *(f"{task['gmacs']:.2f}" for task in tasks.values()))
-    table.add_row("G MAC of the head", *(f"{task['head_gmacs']:.2f}" for task in tasks.values()))
+    table.add_row("G MAC of the transformer", *(f"{task['gmacs']:.3g}" for task in tasks.values()))
+    table.add_row("G MAC of the head", *(f"{task['head_gmacs']:.3g}" for task in tasks.values()))
     Console().print(table)
+    for name, task in tasks.items():
+        for note in task["notes"]:
+            Console().print(Text(f"{name}: {note}"))
 
 
 def print_task_comparison(comparison: dict[str, Any]) -> None:
@@ -47,8 +50,8 @@ def print_task_comparison(comparison: dict[str, Any]) -> None:
             used = (
                 ", ".join(map(str, cost["experts"])),
                 f"{cost['active_parameters'] / 1e6:.2f}",
-                f"{cost['gmacs']:.2f}",
-                f"{cost['head_gmacs']:.2f}",
+                f"{cost['gmacs']:.3g}",
+                f"{cost['head_gmacs']:.3g}",
             )
             table.add_row(Text("" if number else row["name"]), task, *used, "" if number else seconds)
     out.print(table)

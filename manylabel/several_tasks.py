@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from manylabel.config import load_recipe, load_yaml
+from manylabel.error import DataError
+
+SCHEMA = 2  # of results.json
 
 
 def names_tasks(values: Mapping[str, Any]) -> bool:
@@ -25,3 +28,9 @@ def run_names_tasks(recipe: str | None, out: str | Path, resume: bool) -> bool:
 def model_has_tasks(path: str | Path) -> bool:
     """Whether the bundle in this folder (or its run's) is one of several tasks."""
     return any((folder / "tasks.json").is_file() for folder in (Path(path), Path(path) / "bundle"))
+
+
+def check_results(results: Mapping[str, Any], where: str | Path) -> None:
+    """Results of several tasks that this version can show."""
+    if results.get("schema") != SCHEMA:
+        raise DataError(f"{where} holds results of another version of manylabel; train it again")

@@ -41,6 +41,10 @@ class StopRequest:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    def stop_if_asked(self, message: str) -> None:
+        if self.signal is not None:
+            raise Stopped(message, self.signal)
+
     def _ask(self, number: int, _frame: FrameType | None) -> None:
         if self.signal is not None:
             os._exit(128 + number)

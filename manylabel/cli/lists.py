@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Annotated
 
 import typer
@@ -77,27 +78,40 @@ def recipes() -> None:
 def settings(
     part: Annotated[str, typer.Argument(help="only keys that hold this, e.g. 'experts' or 'data.'")] = "",
 ) -> None:
-    """List every setting that --set and recipes take, with its default.
+    """List every setting that --set and recipes take, with its default; recipes change some.
 
     \b
     manylabel settings train.
     manylabel settings selection
     """
-    from manylabel.config.listing import settings_of_one_task, settings_of_several_tasks
-
     found = False
-    several = "recipes with several tasks"
-    for title, listed in (("one question", settings_of_one_task()), (several, settings_of_several_tasks())):
+    for title, listed in listed_settings().items():
         chosen = [row for row in listed if part in row[0]]
         if chosen:
-            typer.echo(f"{title}:" if not found else f"\n{title}:")
+            typer.echo(f"{title}:")
             width = max(len(f"{key} = {default}") for key, default, _ in chosen)
             for key, default, text in chosen:
                 typer.echo(f"    {f'{key} = {default}':{width}}  {text}")
+            typer.echo("")
             found = True
     if not found:
-        every = [key for key, _, _ in (*settings_of_one_task(), *settings_of_several_tasks())]
+        every = [key for listed in listed_settings().values() for key, _, _ in listed]
         raise ManylabelError(f"no setting holds {part!r}{closest(part, every)}")
     typer.echo(
-        "\noptions of parts: manylabel heads, losses, detectors, texts; they go beside the name, e.g. head.dim=256"
+        "options of a head, loss, detector or text go beside its name (head.dim=256): manylabel heads, losses, …"
     )
+
+
+def listed_settings() -> dict[str, list[tuple[str, str, str]]]:
+    """(key, default, meaning) of every setting, by what it is for."""
+    from manylabel.config.listing import settings_of_one_task, settings_of_several_tasks, written
+    from manylabel.neck import NECKS
+    from manylabel.training.optimise import OPTIMISERS, SCHEDULES
+
+    found = {"one question": settings_of_one_task(), "recipes with several tasks": settings_of_several_tasks()}
+    for registry in (OPTIMISERS, SCHEDULES, NECKS):
+        for name in registry.summary():
+            options = fields(registry.get(name).Options)
+            rows = [(f"{registry.kind}.{o.name}", written(o.default), o.metadata.get("help", "")) for o in options]
+            found[f"{registry.kind}.name={name}"] = rows
+    return found

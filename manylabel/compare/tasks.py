@@ -9,6 +9,7 @@ import numpy as np
 
 from manylabel.compare.runs import Method
 from manylabel.error import DataError
+from manylabel.several_tasks import check_results
 
 SCHEMA = 1
 MASKS = "mask AP"  # beside the figure that counts, where objects are segmented
@@ -19,6 +20,7 @@ def compare_tasks(methods: Sequence[Method]) -> dict[str, Any]:
     columns: dict[tuple[str, str], None] = {}
     for method in methods:
         for run in method.runs:
+            check_results(run.results, run.folder)
             for task, found in run.results["tasks"].items():
                 columns |= {(task, figure): None for figure in (found["goal"], MASKS) if figure in found["figures"]}
     if not columns:

@@ -32,10 +32,11 @@ def _walk(section: Any, before: str) -> Iterator[tuple[str, str, str]]:
         elif isinstance(value, dict) and NAMED in value:
             yield from _walk(value[NAMED], f"{key}.{NAMED}.")
         else:
-            yield key, _written(value), text
+            yield key, written(value), text
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
+    """A default as --set takes it."""
     if value is None or value == "":
         return "none"
     if isinstance(value, bool):

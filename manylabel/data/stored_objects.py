@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from manylabel.data.mask import LabelImage, RunLength
+from manylabel.data.mask import LabelImage, Polygons, RunLength
 from manylabel.data.scenes import draw_scene
 from manylabel.data.source import SceneSource
 from manylabel.data.table import Table
@@ -138,8 +138,8 @@ class ObjectReader:
         except DataError as error:
             raise DataError(f"{self._name(number)}: {error}; mend the mask, or leave it out") from error
         if not pixels.any():
-            if isinstance(mask, LabelImage):  # such an image need not show every object
-                return None
+            if isinstance(mask, LabelImage | Polygons):  # such an image need not show every object, and
+                return None  # a small outline may lie between the centres of pixels: the object teaches its box
             raise self._no_pixel(number)
         left, top, right, bottom = self.objects.box[number]
         rows = slice(max(0, int(top) - ROUNDING), int(np.ceil(bottom)) + ROUNDING)

@@ -24,7 +24,7 @@ from manylabel.multitask.model import MultiTaskModel
 from manylabel.multitask.work import Judgement, TaskWork
 from manylabel.training.checkpoint import Checkpoint, load_tensors, save_tensors
 
-FORMAT = 1
+FORMAT = 2  # 2: normalised box heads
 FILES = ("weights.safetensors", "tasks.json", "config.yaml", "README.md")
 
 
@@ -81,7 +81,10 @@ def load_multitask_bundle(path: Path | str) -> MultiTaskBundle:
     check_sums(folder, FILES)
     try:
         config = parse(MultiTaskConfig, load_yaml(folder / "config.yaml"))
-        stored = json.loads((folder / "tasks.json").read_text(encoding="utf-8"))["tasks"]
+        told = json.loads((folder / "tasks.json").read_text(encoding="utf-8"))
+        if told["format"] != FORMAT:
+            raise BundleError("it was made by another one; train it again")
+        stored = told["tasks"]
         tasks = {
             str(name): TaskFacts(tuple(map(str, facts["labels"])), tuple(map(float, facts["thresholds"])))
             for name, facts in stored.items()

@@ -12,7 +12,6 @@ from manylabel import console
 from manylabel.backbone.moe_vit import Routes
 from manylabel.data.dataset import Batch
 from manylabel.data.mix import mix_batch
-from manylabel.error import DataError
 from manylabel.labels import PRESENT, UNKNOWN, known, support
 from manylabel.loss import LOSSES
 from manylabel.metric import mean_average_precision
@@ -71,7 +70,7 @@ class ClassificationWork(TaskWork):
             advance(len(batch) + len(batch.bad))
         scored = self.gathered(scored)
         if not scored:
-            raise DataError(f"task {self.name}: none of its {len(self.parts.val)} val images can be read")
+            raise self.none_readable()
         where, found = np.array([row for row, _ in scored]), np.stack([scores for _, scores in scored])
         matrix = self.table.matrix[where]
         values = {self.task.goal: self.task.value(found, matrix), "mAP": mean_average_precision(found, matrix)[0]}

@@ -81,6 +81,8 @@ class DetectionWork(TaskWork):
                 seen += zip(batch.rows.tolist(), places, strict=True)
             advance(len(batch) + len(batch.bad))
         seen = self.gathered(seen)
+        if not seen:
+            raise self.none_readable()
         stored, found = [self.judged.stored.truth(row) for row, _ in seen], [one for _, one in seen]
         labels = len(self.table.labels)
         boxes = coco_average_precision([box_truth(one) for one in stored], found, labels, "box")

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from manylabel import console
+from manylabel.bundle import find_bundle
 from manylabel.config import Config, DataConfig, MultiTaskConfig, TaskConfig, load_yaml
 from manylabel.data.bad_images import BadImages
 from manylabel.data.read import read_table
@@ -25,7 +26,7 @@ from manylabel.multitask.settings import make_multitask_config, task_of
 from manylabel.multitask.wording import in_words_of
 from manylabel.multitask.work import Parts, TaskWork, judge_each
 from manylabel.run.data_paths import absolute
-from manylabel.run.judged_part import judged_part
+from manylabel.run.judged_part import TRAINED_ON, judged_part
 from manylabel.stop import StopRequest
 from manylabel.task import MULTI_LABEL
 
@@ -41,28 +42,37 @@ def evaluate_tasks(
     """Figures of every task (or one), from the pixels on, by default on val; `data` takes the place of the tasks' own."""
     bundle = load_multitask_bundle(Path(run))
     model = bundle.model
-    home = Path(run) if (Path(run) / "config.yaml").is_file() else Path(run).parent
+    home = find_bundle(Path(run)).parent
     trained = home / "config.yaml"
-    known = make_multitask_config(load_yaml(trained)) if trained.is_file() and (home / "bundle").is_dir() else None
+    known = make_multitask_config(load_yaml(trained)) if trained.is_file() else None
     tasks = [task] if task is not None else list(model.tasks)
-    parts: dict[str, str | None] = {}
+    told: dict[str, dict[str, Any]] = {}
     with StopRequest() as stop:
         works: dict[str, TaskWork] = {}
         for name in tasks:
             model.number(name)
             with in_words_of(name):
                 section, same = _section(name, known, data, format, home)
-                table, parts[name] = judged_part(read_table(section), split, home / "tasks" / name, same)
+                table, part = judged_part(read_table(section), split, home / "tasks" / name, same)
+                read = len(table.notes)
                 table = _fitted(table, bundle.config.tasks[name], LabelSpace(bundle.tasks[name].labels))
+                notes = [*table.notes[read:], *([TRAINED_ON] if same and part == "train" else [])]
+                told[name] = {"split": part or "all", "notes": notes}
                 works[name] = _work(name, bundle.config, table, model, stop)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         model.to(device)
         total = sum(len(work.parts.val) for work in works.values())
         with console.counting("judging", total) as advance, judging(model):
-            judged = judge_each(works, model, device, advance)
+
+            def go_on(images: int) -> None:
+                advance(images)
+                stop.stop_if_asked("stopped while judging; nothing was written")
+
+            judged = judge_each(works, model, device, go_on)
+            go_on(0)  # a signal to all processes ends the workers, and with them the images
     results = describe_tasks(model, works, judged, datetime.now(UTC).isoformat(timespec="seconds"))
-    for name, part in parts.items():
-        results["tasks"][name]["split"] = part or "all"
+    for name, facts in told.items():
+        results["tasks"][name] |= facts
     return results
 
 

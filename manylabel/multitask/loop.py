@@ -137,7 +137,8 @@ class MultiTaskTrainer:
             taken[name] = taken.get(name, 0) + drawn
             seed = np.random.SeedSequence([train.seed, step, number, self.accelerator.process_index])
             torch.manual_seed(int(seed.generate_state(1, np.uint32)[0]))
-            losses = self._losses(name, batch)
+            with in_words_of(name):
+                losses = self._losses(name, batch)
             total = torch.stack(list(losses.values())).sum()
             value = float(total.detach())
             if not math.isfinite(value):
@@ -237,8 +238,12 @@ class MultiTaskTrainer:
 
     def _held_out_losses(self) -> list[float]:
         """Of every task, with the averaged weights where there are any: they are steadier, and will be used."""
+        losses = []
         with self._judged_weights():
-            return [work.held_out_loss(self.model, self.accelerator.device) for work in self.works.values()]
+            for name, work in self.works.items():
+                with in_words_of(name):
+                    losses.append(work.held_out_loss(self.model, self.accelerator.device))
+        return losses
 
     def _select(self, losses: list[float]) -> dict[str, Any]:
         """Algorithm 1: each task's held-out loss decides how many experts it uses from now on."""

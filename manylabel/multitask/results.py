@@ -10,8 +10,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from manylabel.detect import Detector
 from manylabel.multitask.model import MultiTaskModel, judging
 from manylabel.multitask.work import Judgement, TaskWork
+from manylabel.several_tasks import SCHEMA
 
-SCHEMA = 1
 KIND = "multi_task"
 
 
@@ -52,12 +52,13 @@ def _task(model: MultiTaskModel, name: str, work: TaskWork, judged: Judgement) -
         "images": len(work.parts.val),
         "bad_images": len(work.bad),
         "labels": len(work.table.labels),
+        "notes": [],
         "goal": judged.goal,
         "value": judged.value,
         "figures": judged.figures,
         "experts": model.k(name),
         "active_parameters": model.active_parameters(name),
-        **dict(zip(("gmacs", "head_gmacs"), (round(n / 1e9, 3) for n in multiply_adds(model, name)), strict=True)),
+        **dict(zip(("gmacs", "head_gmacs"), (n / 1e9 for n in multiply_adds(model, name)), strict=True)),
         "image_size": work.config.image_size,
     }
 

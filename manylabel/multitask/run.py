@@ -37,7 +37,7 @@ from manylabel.multitask.settings import make_multitask_config, task_of, without
 from manylabel.multitask.wording import in_words_of
 from manylabel.multitask.work import Judgement, Parts, TaskWork
 from manylabel.report.multitask_page import write_multitask_report
-from manylabel.run.folder import machine_facts, write_split
+from manylabel.run.folder import check_folder, machine_facts, write_split
 from manylabel.run.training_table import training_table
 from manylabel.stop import Stopped, StopRequest
 from manylabel.task import MULTI_LABEL
@@ -74,23 +74,19 @@ def train_tasks(
     keep_memory()
     folder = Path(out)
     if resume:
-        config = _reopen(folder, recipe, list(settings))
+        config = _reopen(folder, {"--recipe": recipe, "data": data, "--set": list(settings), "--seed": seed})
     else:
         values = load_recipe(recipe) if isinstance(recipe, str) else recipe or {}
         config = make_multitask_config(values, settings, data, seed)
-        if folder.exists() and not folder.is_dir():
-            raise ConfigError(f"{folder} is a file; choose another --out")
-        if (folder / "config.yaml").exists() and not overwrite:
-            raise ConfigError(
-                f"{folder} already holds a run; --resume goes on with it, --overwrite replaces it, or choose another --out"
-            )
+        check_folder(folder, [task.data.path for task in config.tasks.values()], overwrite)
     with StopRequest() as stop:
         return _Run(folder, config, stop).go(resume)
 
 
-def _reopen(folder: Path, recipe: Any, settings: list[str]) -> MultiTaskConfig:
-    if recipe is not None or settings:
-        raise ConfigError("a run with several tasks is resumed as it was begun; leave --recipe and --set out")
+def _reopen(folder: Path, given: Mapping[str, Any]) -> MultiTaskConfig:
+    again = [name for name, value in given.items() if value not in (None, [])]
+    if again:
+        raise ConfigError(f"a run with several tasks is resumed as it was begun; leave {', '.join(again)} out")
     stored = folder / "config.yaml"
     if not stored.is_file():
         raise CheckpointError(f"there is no run to resume in {folder} (no config.yaml)")
@@ -190,10 +186,11 @@ class _Run:
     def _begin_folder(self, resume: bool, tables: Mapping[str, Table], splits: Mapping[str, dict[str, str]]) -> None:
         if resume:
             return
-        for name in LEFT:
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-        for name in FILES:
-            (self.folder / name).unlink(missing_ok=True)
+        if (self.folder / "config.yaml").exists():  # what another program left here is not ours to delete
+            for name in LEFT:
+                shutil.rmtree(self.folder / name, ignore_errors=True)
+            for name in FILES:
+                (self.folder / name).unlink(missing_ok=True)
         write_text(self.folder / "config.yaml", dump(self.config))
         for name, split in splits.items():
             if split:

@@ -19,10 +19,11 @@ from manylabel.suggest import closest
 from manylabel.task import Task
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES, CommonOptions
 
-PARTS = ("head", "loss", "detector")  # of a task: another name drops the options of the old one
+OF_TASK = ("head", "loss", "detector")
+PARTS = (*OF_TASK, "optimiser", "schedule")  # another name drops the options of the old one
 MOVES = ("flip", "random_crop")  # changes to a training image that boxes and masks can follow
 STILL = AugmentConfig()
-DEFAULTS: dict[str, Part] = {part: getattr(TaskConfig(), part) for part in PARTS}
+DEFAULTS: dict[str, Part] = {part: getattr(TaskConfig(), part) for part in OF_TASK}
 
 
 def make_multitask_config(
@@ -47,7 +48,7 @@ def make_multitask_config(
     for name, task in tasks.items():
         if not isinstance(task, Mapping):
             raise ConfigError(f"tasks.{name} takes settings of its own (a mapping), not {task!r}")
-        for part in PARTS:  # options without a name are those of the default one
+        for part in OF_TASK:  # options without a name are those of the default one
             if isinstance(task.get(part), Mapping):
                 task = {**task, part: {"name": DEFAULTS[part].name, **task[part]}}
         own = dict(task.get("data") or {})
@@ -62,8 +63,13 @@ def make_multitask_config(
     for part in ("optimiser", "schedule"):
         if isinstance(merged.get(part), Mapping):
             merged[part] = {"name": getattr(MultiTaskConfig(), part).name, **merged[part]}
-    if isinstance(selection := merged.get("selection"), Mapping):  # what is said beside a preset goes on top of it
-        merged["selection"] = {**SELECTION_PRESETS.get(str(selection.get("preset")), {}), **selection}
+    for section in (
+        merged,
+        asked,
+    ):  # what is said beside a preset goes on top of it; one that is asked for, on the recipe
+        if isinstance(selection := section.get("selection"), Mapping):
+            preset = SELECTION_PRESETS.get(str(selection.get("preset")), {})
+            merged["selection"] = {**merged["selection"], **preset, **selection}
     if seed is not None:
         merged["train"] = {**merged.get("train", {}), "seed": seed}
     return resolve(parse(MultiTaskConfig, {**merged, "tasks": tasks}))

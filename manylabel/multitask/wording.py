@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 
+from manylabel.config import DataConfig
 from manylabel.error import ManylabelError
+from manylabel.stop import Stopped
+
+SETTING = re.compile(rf"(?<![\w./\\])data\.(?=({'|'.join(each.name for each in fields(DataConfig))})\b)")
 
 
 @contextmanager
@@ -13,8 +19,9 @@ def in_words_of(task: str) -> Iterator[None]:
     """What goes wrong inside names the task, and the settings that mend it as `tasks.NAME.…`."""
     try:
         yield
+    except Stopped:
+        raise
     except ManylabelError as error:
-        text = str(error).replace("--set data.", f"--set tasks.{task}.data.")
-        text = text.replace("--task ", f"--set tasks.{task}.kind=")
-        error.args = (text if f"task {task}" in text else f"task {task}: {text}",)
+        text = SETTING.sub(f"tasks.{task}.data.", str(error)).replace("--task ", f"--set tasks.{task}.kind=")
+        error.args = (text if re.search(rf"\btask {task}\b", text) else f"task {task}: {text}",)
         raise

@@ -103,6 +103,9 @@ class TaskWork(ABC):
                 return
             epoch, start = epoch + 1, 0
 
+    def none_readable(self) -> DataError:
+        return DataError(f"task {self.name}: none of its {len(self.parts.val)} images to judge by can be read")
+
     @abstractmethod
     def losses(
         self, model: MultiTaskModel, batch: Batch, device: torch.device, routes: Routes | None

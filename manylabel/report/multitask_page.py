@@ -13,6 +13,7 @@ from manylabel.atomic import write_text
 from manylabel.error import DataError
 from manylabel.report.drawing import axes_in, colour, embedded, plain, slug
 from manylabel.report.page import fill
+from manylabel.several_tasks import check_results
 
 PATCHES = "the edge of a patch shows its first expert in the last sparse layer, the tint its second."
 Rows = Sequence[Mapping[str, Any]]
@@ -47,15 +48,16 @@ def report_from_run(folder: Path, out: Path | None = None) -> Path:
         history = [json.loads(line) for line in lines]
     except (OSError, ValueError) as error:
         raise DataError(f"{folder} is no finished run with several tasks: {error}") from error
+    check_results(results, folder)
     return write_multitask_report(results, history, out or folder / "report.html", folder)
 
 
 def draw_figures(results: dict[str, Any], history: Rows, folder: Path) -> list[tuple[str, Path]]:
     """(caption, file) of every figure there is something to show for."""
-    folder.mkdir(parents=True, exist_ok=True)
     drawn: list[tuple[str, Path]] = []
 
     def add(name: str, caption: str, draw: Callable[[Path], None]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{len(drawn) + 1:02d}-{name}.png"
         draw(path)
         drawn.append((caption, path))
@@ -69,7 +71,7 @@ def draw_figures(results: dict[str, Any], history: Rows, folder: Path) -> list[t
             "Loss of the held-out images, by which the number of experts is chosen.",
             lambda p: _curves(history, "held_out", tasks, "held-out loss", p),
         )
-    if results["model"]["experts"]:
+    if history and results["model"]["experts"]:
         add(
             "experts-in-use",
             "How many experts a token of each task uses, over time.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,13 @@ from manylabel.report import write_report
 from manylabel.version import VERSION
 
 
-def check_folder(folder: Path, config: Config, overwrite: bool) -> None:
-    """Never write over another run unasked, nor among the images."""
+def check_folder(folder: Path, data: Iterable[str], overwrite: bool) -> None:
+    """Never write over another run unasked, nor among the images; `data` are the paths of all data sets."""
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; choose another --out")
-    data = Path(config.data.path)
-    if config.data.path != "scenes" and folder.resolve() in (data.resolve(), data.resolve().parent):
-        raise ConfigError(f"{folder} is the folder of the data; choose another --out")
+    for path in (Path(each).resolve() for each in data if each != "scenes"):
+        if folder.resolve() in (path, path.parent):
+            raise ConfigError(f"{folder} is the folder of the data; choose another --out")
     if (folder / "config.yaml").exists() and not overwrite:
         raise ConfigError(
             f"{folder} already holds a run; --resume goes on with it, --overwrite replaces it, or choose another --out"

@@ -107,7 +107,7 @@ def train(
         config = reopen_folder(folder, recipe, settings, given, resolve)
     else:
         config = resolve(make_config(choose_recipe(recipe, transfer, settings, given), settings, **given))
-        check_folder(folder, config, overwrite)
+        check_folder(folder, [config.data.path], overwrite)
     with StopRequest() as stop:
         return _Run(folder, config, stop).go(resume)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from PIL import Image
 from small_tasks import SMALL
 from test_command_line import manylabel
 
-from manylabel.atomic import sha256
+from manylabel.atomic import sha256, write_json
 from manylabel.backbone.stem import Stem
 from manylabel.config import load_recipe
 from manylabel.data.scenes import scene_image
@@ -87,6 +88,58 @@ def test_other_images_than_val_are_judged(run: Path, tmp_path: Path) -> None:
     slip = manylabel("evaluate", run, "--split", "tain")
     assert slip.returncode == 2
     assert "did you mean 'train'" in slip.stderr
+
+
+def test_a_bundle_knows_its_run(run: Path) -> None:
+    found = evaluate_tasks(run / "bundle", task="labels", split="train")["tasks"]["labels"]
+    assert found["images"] == SMALL["tasks"]["labels"]["data"]["scenes"]["train"]
+    assert any("trained on these images" in note for note in found["notes"])
+
+
+def test_half_a_judgement_is_none(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal while images are judged: no figures of some of them."""
+    kept = DetectionWork.judge
+
+    def judge(self: DetectionWork, model: Any, device: Any, advance: Any = None) -> Any:
+        self.stop.signal = 15
+        return kept(self, model, device, advance)
+
+    monkeypatch.setattr(DetectionWork, "judge", judge)
+    with pytest.raises(Stopped, match="nothing was written"):
+        evaluate_tasks(run, task="objects")
+
+
+def test_what_others_left_in_a_folder_stays(tmp_path: Path) -> None:
+    for name in ("figures/mine.png", "tasks/todo.txt", "report.html"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    train_tasks(tmp_path, recipe=SMALL, settings=["train.steps=1", "tasks.objects=none"])
+    assert (tmp_path / "figures" / "mine.png").read_text() == "mine"
+    assert (tmp_path / "tasks" / "todo.txt").read_text() == "mine"
+    with pytest.raises(ConfigError, match="leave data, --seed out"):
+        train_tasks(tmp_path, resume=True, data={"path": "elsewhere"}, seed=7)
+    (tmp_path / "labels.csv").write_text("file_name,labels\n")
+    settings = [f"tasks.labels.data.path={tmp_path / 'labels.csv'}"]
+    with pytest.raises(ConfigError, match="is the folder of the data"):
+        train_tasks(tmp_path, recipe=SMALL, settings=settings, overwrite=True)
+
+
+def test_results_and_bundles_of_other_versions_are_told(run: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(run, tmp_path / "run")
+    results = json.loads((other / "results.json").read_text())
+    (other / "results.json").write_text(json.dumps(results | {"schema": 1}))
+    for command in (("report", other), ("compare", run, other, "--out", tmp_path / "both")):
+        told = manylabel(*command)
+        assert told.returncode == 2
+        assert "another version of manylabel" in told.stderr
+        assert "Traceback" not in told.stderr
+    tasks = json.loads((other / "bundle" / "tasks.json").read_text())
+    write_json(other / "bundle" / "tasks.json", tasks | {"format": 1})
+    sums = json.loads((other / "bundle" / "checksums.json").read_text())
+    sums["sha256"]["tasks.json"] = sha256(other / "bundle" / "tasks.json")
+    write_json(other / "bundle" / "checksums.json", sums)
+    with pytest.raises(BundleError, match="made by another one; train it again"):
+        TaskPredictor.load(other)
 
 
 def test_predictions_of_each_task(run: Path, tmp_path: Path) -> None:

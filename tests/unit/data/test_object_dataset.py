@@ -177,6 +177,26 @@ def test_a_mask_that_does_not_fit_is_named(tmp_path: Path, wrong: dict[str, Any]
         _ = batch.targets
 
 
+def test_objects_of_an_image_are_counted(tmp_path: Path) -> None:
+    """Not the images that have a label: two dogs in one of two images are one an image; a crowd is none."""
+    more = [GOOD | {"image_id": 2, "category_id": 2}] * 2
+    table = coco(tmp_path / "d", GOOD, *more, GOOD | {"image_id": 2, "iscrowd": 1})
+    reader = ObjectDataset(table, PLAIN).stored
+    assert reader.per_image(np.arange(2)).tolist() == [0.5, 1.0]
+    assert reader.per_image(np.array([1])).tolist() == [0.0, 2.0]
+    scenes = read_table(DataConfig(path="scenes", scenes=ScenesConfig(train=30, val=5, size=64)))
+    found = dict(zip(scenes.labels.names, ObjectDataset(scenes, PLAIN).stored.per_image(np.arange(30)), strict=True))
+    assert found["day"] == 0  # a label without a box
+    assert sum(found.values()) > 2
+
+
+def test_an_outline_between_pixels_teaches_its_box(tmp_path: Path) -> None:
+    tiny = GOOD | {"segmentation": [[10.6, 10.6, 11.3, 10.6, 11.3, 11.3]]}
+    target = ObjectDataset(coco(tmp_path / "d", GOOD, tiny), PLAIN).stored.truth(0).target
+    assert target.masks is not None
+    assert target.masks.flatten(1).any(dim=1).tolist() == [True, False]
+
+
 @pytest.mark.parametrize("box", [[10, 10, 10, 30], [20, 10, 15, 30], [float("nan"), 1, 5, 5]])
 def test_a_box_without_area_is_named_at_once(tmp_path: Path, box: list[float]) -> None:
     table = coco(tmp_path / "d", GOOD, GOOD | {"image_id": 2, "category_id": 2})

@@ -39,6 +39,14 @@ def test_another_head_drops_the_options_of_the_old_one() -> None:
     assert config.tasks["labels"].head.options["dropout"] != 0.3
 
 
+def test_another_optimiser_or_schedule_drops_the_options_of_the_old_one() -> None:
+    values = _values(optimiser={"name": "adamw", "lr": 0.1}, schedule={"name": "cosine", "warm_up": 0.3})
+    config = make_multitask_config(values, ["optimiser.name=sgd", "schedule.name=constant"])
+    assert config.optimiser.options["lr"] == 0.05  # that of SGD
+    assert config.schedule.name == "constant"
+    assert make_multitask_config(values, ["optimiser.weight_decay=0.2"]).optimiser.options["lr"] == 0.1
+
+
 def test_data_for_tasks_that_name_none() -> None:
     values = _values(tasks={"a": {"kind": "multi_label"}, "b": OBJECTS})
     config = make_multitask_config(values, data={"path": "photos"})
@@ -113,6 +121,9 @@ def test_presets_of_adaptive_selection() -> None:
     assert (paper.k, paper.patience, paper.held_out) == (1, 2000, 0.01)
     reference = make_multitask_config(_values(), ["selection.preset=reference", "selection.start=7"]).selection
     assert (reference.k, reference.every, reference.patience, reference.start) == (2, 2000, 5000, 7)
+    own = _values(selection={"k": 3, "every": 50, "patience": 100, "start": 9})
+    asked = make_multitask_config(own, ["selection.preset=reference", "selection.every=70"]).selection
+    assert (asked.k, asked.every, asked.patience, asked.start) == (2, 70, 5000, 40000)  # over the recipe's own
     with pytest.raises(ConfigError, match="selection.preset cannot be 'papers'.*paper"):
         make_multitask_config(_values(selection={"preset": "papers"}))
 

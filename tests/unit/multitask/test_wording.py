@@ -10,6 +10,7 @@ from small_tasks import SMALL
 from manylabel.error import DataError, ManylabelError
 from manylabel.multitask.run import train_tasks
 from manylabel.multitask.wording import in_words_of
+from manylabel.stop import Stopped
 
 
 def test_settings_are_those_of_the_task() -> None:
@@ -19,6 +20,20 @@ def test_settings_are_those_of_the_task() -> None:
     said = r"^task birds: train with --set tasks\.birds\.kind=multi_label$"
     with pytest.raises(DataError, match=said), in_words_of("birds"):
         raise DataError("task birds: train with --task multi_label")
+
+
+def test_only_settings_are_changed() -> None:
+    text = (
+        "task birds_old: mydata.path of data.csv; --set 'data.ignore_columns=[note]', data.fold needs data.split_file"
+    )
+    with pytest.raises(DataError) as caught, in_words_of("birds"):
+        raise DataError(text)
+    assert str(caught.value) == (
+        "task birds: task birds_old: mydata.path of data.csv; --set 'tasks.birds.data.ignore_columns=[note]', "
+        "tasks.birds.data.fold needs tasks.birds.data.split_file"
+    )
+    with pytest.raises(Stopped, match="^stopped$"), in_words_of("birds"):
+        raise Stopped("stopped", 15)
 
 
 def test_an_error_of_a_run_says_whose_it_is(tmp_path: Path) -> None:
