@@ -72,7 +72,8 @@ class ExpertsConfig:
     renormalise: bool = option(False, "let the weights of the chosen experts add up to 1")
     capacity: float = option(1.05, "slots of an expert as a multiple of the even share; 0 = every token is served")
     static: bool = option(
-        False, "compute every expert on every token, for torch.compile: a graph without breaks, at E/k times the cost"
+        False,
+        "compute every expert on every token: torch.compile of the transformer has no breaks then; E/k times the cost",
     )
     priority: bool = option(False, "the surest tokens get slots first, instead of the first ones")
     importance: float = option(0.005, "weight of the importance loss")

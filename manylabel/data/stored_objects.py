@@ -54,11 +54,11 @@ class ObjectReader:
             if mask is None or isinstance(mask, LabelImage):  # nothing is known of these without reading them
                 continue
             row = int(self.objects.row[number])
-            told = None if self.sizes is None or not self.sizes[row].all() else tuple(self.sizes[row].tolist())
-            if isinstance(mask, RunLength) and told not in (None, (mask.width, mask.height)):
+            told = self._told_size(row)
+            if isinstance(mask, RunLength) and told is not None and told != (mask.width, mask.height):
                 raise DataError(
                     f"{self._name(number)}: a mask of {mask.width}×{mask.height} pixels for an image of "
-                    f"{told[0]}×{told[1]}; mend the mask, or leave it out"  # type: ignore[index]
+                    f"{told[0]}×{told[1]}; mend the mask, or leave it out"
                 )
             left, top, right, bottom = mask.around()
             if isinstance(mask, RunLength) and right <= left:
@@ -82,11 +82,12 @@ class ObjectReader:
     def per_image(self, rows: np.ndarray) -> np.ndarray:
         """How many objects of each label an image of these rows has on average, those to ignore left out. [N] float32"""
         count = np.zeros(len(self.labels), np.float32)
-        if self.objects is None or isinstance(self.source, SceneSource):  # some of them tell it of all
+        if isinstance(self.source, SceneSource):  # some of them tell it of all
             rows = rows[:: math.ceil(len(rows) / SOME_SCENES)]
             for row in rows:
                 np.add.at(count, self._drawn(int(row))[1].target.labels.numpy(), 1)
         else:
+            assert self.objects is not None
             own = np.isin(self.objects.row, rows) & ~self.objects.crowd & ~self.objects.difficult
             np.add.at(count, self.objects.label[own], 1)
         return count / len(rows)
@@ -109,8 +110,8 @@ class ObjectReader:
     def _stored(self, row: int, size: tuple[int, int]) -> StoredObjects:
         """What the label file says of an image of this width and height."""
         assert self.objects is not None
-        told = size if self.sizes is None or not self.sizes[row].all() else tuple(self.sizes[row].tolist())
-        if told != size:
+        told = self._told_size(row)
+        if told is not None and told != size:
             raise DataError(
                 f"{self.keys[row]} has {size[0]}×{size[1]} pixels, its label file says {told[0]}×{told[1]}: the boxes would "
                 "not fit; use the images that were labelled, or mend the file"
@@ -126,6 +127,13 @@ class ObjectReader:
         masks = [self._pixels(number, size) for number in own]
         crowd, difficult = self.objects.crowd[own], self.objects.difficult[own]
         return _as_stored(size, boxes, self.objects.label[own].astype(np.int64), masks, crowd, difficult)
+
+    def _told_size(self, row: int) -> tuple[int, int] | None:
+        """Width and height of an image, where its label file says them."""
+        if self.sizes is None or not self.sizes[row].all():
+            return None
+        width, height = self.sizes[row].tolist()
+        return width, height
 
     def _pixels(self, number: int, size: tuple[int, int]) -> np.ndarray | None:
         """The mask of one object, None where nobody drew it. [H, W] bool"""

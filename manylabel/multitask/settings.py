@@ -63,10 +63,8 @@ def make_multitask_config(
     for part in ("optimiser", "schedule"):
         if isinstance(merged.get(part), Mapping):
             merged[part] = {"name": getattr(MultiTaskConfig(), part).name, **merged[part]}
-    for section in (
-        merged,
-        asked,
-    ):  # what is said beside a preset goes on top of it; one that is asked for, on the recipe
+    # What is said beside a preset goes on top of it; a preset that --set asks for goes on top of the recipe.
+    for section in (merged, asked):
         if isinstance(selection := section.get("selection"), Mapping):
             preset = SELECTION_PRESETS.get(str(selection.get("preset")), {})
             merged["selection"] = {**merged["selection"], **preset, **selection}
@@ -151,7 +149,7 @@ def _known_tasks(named: Any, asked: Any) -> None:
     for name, task in asked.items():
         if name not in named and not (isinstance(task, Mapping) and "kind" in task):
             raise ConfigError(
-                f"--set tasks.{name}: there is no such task{closest(str(name), named)}; a new one needs a kind"
+                f"--set tasks.{name}: there is no such task (a new one needs a kind){closest(str(name), named)}"
             )
 
 
