@@ -64,7 +64,9 @@ def draw_figures(results: dict[str, Any], history: Rows, folder: Path) -> list[t
 
     tasks = list(results["tasks"])
     if history:
-        add("losses", "Training loss of each task.", lambda p: _curves(history, "loss", tasks, "loss", p))
+        rises = any(results["tasks"][task]["kind"] == "detection" for task in tasks)
+        why = " That of a detector rises while it learns: better proposals stand for more objects." if rises else ""
+        add("losses", f"Training loss of each task.{why}", lambda p: _curves(history, "loss", tasks, "loss", p))
     if any("held_out" in row for row in history):
         add(
             "held-out",
