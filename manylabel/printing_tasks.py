@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from manylabel.compact import compact
+
 
 def print_tasks(results: dict[str, Any]) -> None:
     """A row for each figure and a column for each task."""
@@ -24,9 +26,9 @@ def print_tasks(results: dict[str, Any]) -> None:
     table.add_row("images", *(f"{task['images']} {task['split']}" for task in tasks.values()))
     if results["model"]["experts"]:
         table.add_row("experts of a token", *(str(task["experts"]) for task in tasks.values()))
-    table.add_row("parameters in use", *(f"{task['active_parameters'] / 1e6:.2f} M" for task in tasks.values()))
-    table.add_row("G MAC of the transformer", *(f"{task['gmacs']:.3g}" for task in tasks.values()))
-    table.add_row("G MAC of the head", *(f"{task['head_gmacs']:.3g}" for task in tasks.values()))
+    table.add_row("parameters in use", *(compact(task["active_parameters"]) for task in tasks.values()))
+    table.add_row("multiply-adds of the transformer", *(compact(1e9 * task["gmacs"]) for task in tasks.values()))
+    table.add_row("multiply-adds of the head", *(compact(1e9 * task["head_gmacs"]) for task in tasks.values()))
     Console().print(table)
     for name, task in tasks.items():
         for note in task["notes"]:
@@ -43,15 +45,15 @@ def print_task_comparison(comparison: dict[str, Any]) -> None:
         cells = [_spread(cell) for cell in row["figures"]]
         table.add_row(Text(row["name"]), str(len(row["runs"])), *cells, _number(row["mean"]), change)
     out.print(table)
-    table = _methods("in use, by task", "task", "experts", "M parameters", "G MAC", "of its head", "seconds")
+    table = _methods("in use, by task", "task", "experts", "parameters", "multiply-adds", "of its head", "seconds")
     for row in comparison["methods"]:
         seconds = "–" if row["seconds"] is None else f"{row['seconds']:.0f}"
         for number, (task, cost) in enumerate(row["tasks"].items()):
             used = (
                 ", ".join(map(str, cost["experts"])),
-                f"{cost['active_parameters'] / 1e6:.2f}",
-                f"{cost['gmacs']:.3g}",
-                f"{cost['head_gmacs']:.3g}",
+                compact(cost["active_parameters"]),
+                compact(1e9 * cost["gmacs"]),
+                compact(1e9 * cost["head_gmacs"]),
             )
             table.add_row(Text("" if number else row["name"]), task, *used, "" if number else seconds)
     out.print(table)

@@ -1,13 +1,14 @@
 """The boxes and masks of a table's images, in pixels of the stored image.
 
 What cannot be right is an error that names image and object: a box without area, and a mask of another size than is told
-of its image or beside its box, at once for all images; what only pixels show, when the image is read.
+of its image or beside its box, at once for all images (`check_masks`); what only pixels show, when the image is read.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +16,13 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from manylabel import console
 from manylabel.data.mask import LabelImage, Polygons, RunLength
 from manylabel.data.scenes import draw_scene
 from manylabel.data.source import SceneSource
 from manylabel.data.table import Table
 from manylabel.detect.target import DetectionTarget
-from manylabel.error import DataError
+from manylabel.error import DataError, DecodeError
 
 SOME_SCENES = 200  # that are drawn to count their objects
 ROUNDING = 2  # pixels that a mask may be beside its box: annotation tools round
@@ -47,11 +49,13 @@ class ObjectReader:
             self._refuse_flat_boxes(self.objects.box)
 
     def check_masks(self) -> None:
-        """Stop before the first image is read where outlines alone show that a mask belongs elsewhere."""
+        """Stop before anything is trained where a mask belongs elsewhere; only images of masks must be read for it."""
         if self.objects is None:
             return
+        told_by_image = [n for n, mask in enumerate(self.objects.masks) if isinstance(mask, LabelImage)]
+        self._check_label_images(np.unique(self.objects.row[told_by_image]))
         for number, mask in enumerate(self.objects.masks):
-            if mask is None or isinstance(mask, LabelImage):  # nothing is known of these without reading them
+            if mask is None or isinstance(mask, LabelImage):
                 continue
             row = int(self.objects.row[number])
             told = self._told_size(row)
@@ -71,6 +75,15 @@ class ObjectReader:
                 or bottom < box[1] - ROUNDING
             ):
                 raise DataError(f"{self._name(number)}: its mask lies outside of its box; mend one of them")
+
+    def _check_label_images(self, rows: np.ndarray) -> None:
+        if not len(rows):
+            return
+        with console.counting("comparing masks with boxes", len(rows)) as advance:
+            for row in rows.tolist():
+                with suppress(DecodeError):  # a broken image is dropped and listed when it is its turn
+                    self.truth(row)
+                advance(1)
 
     def read(self, row: int, at_least: int | None = None) -> tuple[Image.Image, StoredObjects]:
         """The image may be decoded smaller than it is stored, but not below `at_least`; DecodeError if it is unreadable."""

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from manylabel.atomic import write_text
+from manylabel.compact import compact
 from manylabel.error import DataError
 from manylabel.report import curve, wording
 from manylabel.report.detail import clean_details
@@ -92,8 +93,8 @@ def fill(template: str, styles: Iterable[str], scripts: Iterable[str], data: dic
     """A page from a template of this folder, with its styles, scripts, the data they draw from, and a policy inside."""
     environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
-    for name in ("percent", "share", "count", "compact", "date"):
-        environment.filters[name] = getattr(wording, name)
+    for wording_of in (wording.percent, wording.share, wording.count, compact, wording.date):
+        environment.filters[wording_of.__name__] = wording_of
     style = "".join((FOLDER / name).read_text(encoding="utf-8") for name in styles)
     parts = [(FOLDER / "script" / f"{name}.js").read_text(encoding="utf-8") for name in scripts]
     script = '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"

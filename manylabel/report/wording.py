@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-NBSP = "\u00a0"
+from manylabel.compact import NBSP
 
 # Titles and definitions of the measures; a results file's own `definitions` win over these.
 TITLES = {
@@ -68,16 +68,6 @@ def share(score: float) -> str:
 
 def count(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}"
-
-
-def compact(value: float | None) -> str:
-    """3400000 → '3.4 M'."""
-    if value is None:
-        return "–"
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:.3g}{NBSP}{letter}"
-    return f"{value:.0f}"
 
 
 def date(text: str) -> str:

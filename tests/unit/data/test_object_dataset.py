@@ -177,6 +177,38 @@ def test_a_mask_that_does_not_fit_is_named(tmp_path: Path, wrong: dict[str, Any]
         _ = batch.targets
 
 
+def voc(folder: Path, box: tuple[int, int, int, int]) -> Table:
+    """Two images of 40×30 pixels with a dog at the same place; the box of the second is told."""
+    for name in ("JPEGImages", "Annotations", "SegmentationObject", "ImageSets/Main"):
+        (folder / name).mkdir(parents=True)
+    values = np.zeros((30, 40), np.uint8)
+    values[5:15, 4:20] = 1
+    for name, (left, top, right, bottom) in {"a": (5, 6, 20, 15), "b": box}.items():
+        Image.new("RGB", (40, 30)).save(folder / "JPEGImages" / f"{name}.jpg")
+        Image.fromarray(values).save(folder / "SegmentationObject" / f"{name}.png")
+        sides = f"<xmin>{left}</xmin><ymin>{top}</ymin><xmax>{right}</xmax><ymax>{bottom}</ymax>"
+        (folder / "Annotations" / f"{name}.xml").write_text(
+            f"<annotation><filename>{name}.jpg</filename><size><width>40</width><height>30</height><depth>3</depth></size>"
+            f"<object><name>dog</name><difficult>0</difficult><bndbox>{sides}</bndbox></object></annotation>"
+        )
+    (folder / "ImageSets" / "Main" / "train.txt").write_text("a\nb\n")
+    return read_table(DataConfig(path=str(folder)))
+
+
+def test_an_image_of_masks_is_compared_with_boxes_before_training(tmp_path: Path) -> None:
+    ObjectDataset(voc(tmp_path / "right", (5, 6, 20, 15)), PLAIN).stored.check_masks()
+    wrong = ObjectDataset(voc(tmp_path / "wrong", (30, 20, 39, 29)), PLAIN)
+    with pytest.raises(DataError, match=r"b\.jpg, object 1 \(dog\): its mask lies outside of its box"):
+        wrong.stored.check_masks()
+
+
+def test_a_broken_photo_does_not_stop_the_comparison_of_masks(tmp_path: Path) -> None:
+    dataset = ObjectDataset(voc(tmp_path, (5, 6, 20, 15)), PLAIN)
+    (tmp_path / "JPEGImages" / "a.jpg").write_bytes(b"no image")
+    dataset.stored.check_masks()
+    assert [len(dataset.collate([dataset[0, row]]).targets) for row in (0, 1)] == [0, 1]
+
+
 def test_objects_of_an_image_are_counted(tmp_path: Path) -> None:
     """Not the images that have a label: two dogs in one of two images are one an image; a crowd is none."""
     more = [GOOD | {"image_id": 2, "category_id": 2}] * 2

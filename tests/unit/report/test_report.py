@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from manylabel.compact import compact
 from manylabel.error import DataError
 from manylabel.report import curve, report_from_files, wording, write_report
 
@@ -423,7 +424,7 @@ def test_mean_curve_is_the_mean_of_straight_lines_and_ignores_labels_without_a_c
 def test_numbers_in_words() -> None:
     shares = [wording.share(x).replace("\u00a0", " ") for x in (0, 0.0004, 0.004, 0.02, 0.93, 0.995, 0.9996, 1)]
     assert shares == ["0 %", "< 0.1 %", "0.4 %", "2 %", "93 %", "99.5 %", "> 99.9 %", "100 %"]
-    assert [wording.compact(n).replace("\u00a0", " ") for n in (12, 35_000, 3_400_000, 2.5e9)] == [
+    assert [compact(n).replace("\u00a0", " ") for n in (12, 35_000, 3_400_000, 2.5e9)] == [
         "12", "35 k", "3.4 M", "2.5 G",
     ]  # fmt: skip
     assert wording.date("not a date") == "not a date"
