@@ -93,6 +93,7 @@ def test_more_experts_than_there_are() -> None:
         (["train.first=label"], "no task 'label'.*labels"),
         (["train.first_steps=5"], "of which task"),
         (["tasks.objects.augment.colour=0.2"], "augment.colour is not for detection"),
+        (["tasks.labels.head.name=ml_decoder", "tasks.labels.head.query=text"], "head.query=text needs words"),
         (["tasks.values.kind=multi_label", "tasks.values.data.path=scenes"], "'values' is no name for a task"),
     ],
 )
