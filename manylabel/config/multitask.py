@@ -88,8 +88,9 @@ class ExpertsConfig:
 
 
 SELECTION_PRESETS: dict[str, dict[str, int | float]] = {
-    "paper": {"k": 1, "every": 200, "patience": 2000, "start": 0, "held_out": 0.01},  # how often it looks is ours
-    "reference": {"k": 2, "every": 2000, "patience": 5000, "start": 40000, "held_out": 0.01},  # the released code's
+    # how often the paper's looks is ours
+    "paper": {"k": 1, "every": 200, "patience": 2000, "start": 0, "held_out": 0.01, "least": 0.0, "most": 0},
+    "reference": {"k": 2, "every": 2000, "patience": 5000, "start": 40000, "held_out": 0.01, "least": 0.0, "most": 0},
 }
 
 
@@ -105,8 +106,10 @@ class SelectionConfig:
     every: int = option(2000, "steps between two looks at the held-out loss")
     patience: int = option(2000, "Δn: steps without a lower held-out loss after which a task may have one expert more")
     least: float = option(
-        0.0, "a held-out loss counts as lower from this share of the best one on; 0 = any decrease, as in the paper"
+        0.0,
+        "a held-out loss that falls by less than this share in Δn steps stands still; 0 = only one that does not fall",
     )
+    most: int = option(0, "experts of a token that a task may grow to; 0 = all that a layer has, as in the paper")
     start: int = option(0, "steps before the first look")
     held_out: float = option(0.01, "share of the training images whose loss is looked at")
 
@@ -114,6 +117,9 @@ class SelectionConfig:
         for name in ("k", "every", "patience"):
             require(getattr(self, name) >= 1, f"selection.{name}", getattr(self, name), "1 or more")
         require(self.start >= 0, "selection.start", self.start, "0 or more")
+        require(
+            self.most == 0 or self.most >= self.k, "selection.most", self.most, f"0, or selection.k={self.k} or more"
+        )
         require(0 <= self.least < 1, "selection.least", self.least, "at least 0 and below 1")
         require(0 < self.held_out < 1, "selection.held_out", self.held_out, "between 0 and 1")
 

@@ -9,15 +9,17 @@ from torch import Tensor, nn
 class AdaptiveSelection(nn.Module):
     """k_j of each task j, from its own held-out loss; all tasks at once, none looks at another.
 
-    While a task has not improved for Δn iterations (since its best loss or its last growth, whichever is later):
+    While a task's loss has not decreased for Δn iterations (since it last did or its last growth, whichever is later):
     if its last growth brought nothing, k_j ← k_j − 1 and k_j is fixed; otherwise k_j ← k_j + 1, at most `most`.
-    A loss counts as lower when it is so by the share `least` of the best one; 0 = by anything, as in the algorithm.
+    It decreases where it falls by the share `least`, at once or little by little; 0 = by anything, as in the algorithm.
+    A growth brought something where the loss became lower than it ever was.
     The whole state is in buffers, so that a checkpoint holds it.
     """
 
     k: Tensor  # [T]
     best: Tensor  # [T] lowest loss so far
-    waited: Tensor  # [T] iterations without a better one
+    mark: Tensor  # [T] the loss by which a decrease is measured
+    waited: Tensor  # [T] iterations without a decrease
     improved: Tensor  # [T] bool: since the last growth
     fixed: Tensor  # [T] bool
 
@@ -28,6 +30,7 @@ class AdaptiveSelection(nn.Module):
         self.most, self.patience, self.least = most, patience, least
         self.register_buffer("k", torch.full((tasks,), start))
         self.register_buffer("best", torch.full((tasks,), torch.inf))
+        self.register_buffer("mark", torch.full((tasks,), torch.inf))
         self.register_buffer("waited", torch.zeros(tasks, dtype=torch.int64))
         self.register_buffer("improved", torch.ones(tasks, dtype=torch.bool))
         self.register_buffer("fixed", torch.zeros(tasks, dtype=torch.bool))
@@ -40,10 +43,12 @@ class AdaptiveSelection(nn.Module):
         """
         loss = losses.to(self.best)
         active = ~self.fixed & ~loss.isnan()
-        better = active & (loss < (1 - self.least) * self.best)
+        better = active & (loss < self.best)
         self.best.copy_(torch.where(better, loss, self.best))
         self.improved |= better
-        self.waited.copy_(torch.where(better, 0, self.waited + iterations * active))
+        decreased = active & (loss < (1 - self.least) * self.mark)
+        self.mark.copy_(torch.where(decreased, loss, self.mark))
+        self.waited.copy_(torch.where(decreased, 0, self.waited + iterations * active))
         stuck = active & (self.waited >= self.patience)
         failed = stuck & ~self.improved  # the last growth brought nothing
         grows = stuck & self.improved & (self.k < self.most)
@@ -52,4 +57,5 @@ class AdaptiveSelection(nn.Module):
         self.fixed |= failed | (stuck & self.improved & ~grows)  # … or there is nothing left to grow into
         self.improved &= ~grows
         self.waited.masked_fill_(grows, 0)
+        self.mark.copy_(torch.where(grows, self.best, self.mark))
         return change

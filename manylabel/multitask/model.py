@@ -49,7 +49,7 @@ class MultiTaskModel(nn.Module):
         if config.selection.k > most:
             raise ConfigError(f"selection.k: {config.selection.k} experts to begin with, where a layer has {most}")
         c = config.selection
-        self.selection = AdaptiveSelection(len(self.tasks), most, c.patience, c.k, c.least)
+        self.selection = AdaptiveSelection(len(self.tasks), min(c.most or most, most), c.patience, c.k, c.least)
         mean, std = (pixels or (MEAN, STD)) if stem is None else ((0.0,) * 3, (1.0,) * 3)  # a stem does this by itself
         self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1))
         self.register_buffer("std", torch.tensor(std).view(1, 3, 1, 1))

@@ -115,8 +115,8 @@ def _resolve_task(name: str, task: TaskConfig) -> TaskConfig:
     for option in ("query", "pooling", "grouping"):
         if (asked := task.head.options.get(option)) in ("text", "cooccurrence"):
             raise ConfigError(
-                f"task {name}: head.{option}={asked} needs words or counts of labels, which heads of several tasks are not told; "
-                f"leave tasks.{name}.head.{option} out, or train this task by itself"
+                f"task {name}: head.{option}={asked} needs words or counts of labels, which heads of several tasks are not "
+                f"told; leave tasks.{name}.head.{option} out, or train this task by itself"
             )
     if task.kind == "single_label" and task.loss.name == "bce" and not task.loss.options:
         task = replace(task, loss=Part("cross_entropy"))  # the labels compete unless somebody says otherwise

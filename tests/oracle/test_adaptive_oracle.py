@@ -17,14 +17,16 @@ class LiteralTask:
     """Lines 3–20 of the algorithm for one task; a step of its `while` for every loss that was measured."""
 
     def __init__(self, most: int, patience: int, least: float) -> None:
-        self.k, self.improved, self.best, self.least = 1, True, math.inf, least
+        self.k, self.improved, self.best, self.mark, self.least = 1, True, math.inf, math.inf, least
         self.waited, self.fixed, self.most, self.patience = 0, False, most, patience
 
     def continue_training(self, loss: float, iterations: int) -> None:
         if self.fixed or math.isnan(loss):
             return
-        if loss < self.best - self.least * self.best if self.best < math.inf else True:
-            self.best, self.improved, self.waited = loss, True, 0
+        if loss < self.best:
+            self.best, self.improved = loss, True
+        if self.mark == math.inf or loss < self.mark - self.least * self.mark:
+            self.mark, self.waited = loss, 0
         else:
             self.waited += iterations
         if self.waited < self.patience:
@@ -34,7 +36,7 @@ class LiteralTask:
         elif self.k == self.most:
             self.fixed = True
         else:
-            self.k, self.improved, self.waited = self.k + 1, False, 0
+            self.k, self.improved, self.waited, self.mark = self.k + 1, False, 0, self.best
 
 
 @given(st.data(), st.integers(1, 4), st.integers(1, 5), st.integers(1, 4), st.sampled_from([0.0, 0.5]))
@@ -55,6 +57,21 @@ def test_every_task_follows_algorithm_1_alone(
         assert torch.equal(ours.k, before + change)
         assert (ours.k >= 1).all()
         assert (ours.k <= most).all()
+
+
+def test_a_decrease_may_come_little_by_little() -> None:
+    """What falls by too little for a while may grow, and keeps its growth where it goes on falling at all."""
+    selection = AdaptiveSelection(3, 8, patience=2, least=0.1)
+    quick, slow, none = 1.0, 1.0, 1.0
+    for _ in range(4):
+        selection.update(torch.tensor([quick, slow, none]))
+        quick, slow = quick * 0.94, slow * 0.99
+    assert selection.k.tolist() == [1, 2, 2]  # two small steps of the first are one decrease
+    for _ in range(2):
+        selection.update(torch.tensor([quick, slow, none]))
+        quick, slow = quick * 0.94, slow * 0.99
+    assert selection.k.tolist() == [1, 3, 1]
+    assert selection.fixed.tolist() == [False, False, True]
 
 
 def test_a_stored_state_goes_on_alike() -> None:

@@ -92,6 +92,7 @@ def test_more_experts_than_there_are() -> None:
         (["tasks.foo=none"], "no such task"),
         (["train.first=label"], "no task 'label'.*labels"),
         (["train.first_steps=5"], "of which task"),
+        (["selection.k=3", "selection.most=2"], r"selection.most.*selection.k=3 or more"),
         (["tasks.objects.augment.colour=0.2"], "augment.colour is not for detection"),
         (["tasks.labels.head.name=ml_decoder", "tasks.labels.head.query=text"], "head.query=text needs words"),
         (["tasks.values.kind=multi_label", "tasks.values.data.path=scenes"], "'values' is no name for a task"),
@@ -122,9 +123,10 @@ def test_presets_of_adaptive_selection() -> None:
     assert (paper.k, paper.patience, paper.held_out) == (1, 2000, 0.01)
     reference = make_multitask_config(_values(), ["selection.preset=reference", "selection.start=7"]).selection
     assert (reference.k, reference.every, reference.patience, reference.start) == (2, 2000, 5000, 7)
-    own = _values(selection={"k": 3, "every": 50, "patience": 100, "start": 9})
+    own = _values(selection={"k": 3, "every": 50, "patience": 100, "start": 9, "least": 0.1, "most": 4})
     asked = make_multitask_config(own, ["selection.preset=reference", "selection.every=70"]).selection
     assert (asked.k, asked.every, asked.patience, asked.start) == (2, 70, 5000, 40000)  # over the recipe's own
+    assert (asked.least, asked.most) == (0, 0)
     with pytest.raises(ConfigError, match="selection.preset cannot be 'papers'.*paper"):
         make_multitask_config(_values(selection={"preset": "papers"}))
 
