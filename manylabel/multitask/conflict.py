@@ -1,4 +1,5 @@
-"""Do tasks pull the weights they share in different directions? Cosine of their gradients in the last block (Fig. 7)."""
+"""How hard each task pulls the weights that all share, and whether into different directions: their gradients in the last
+block, by length and cosine (Fig. 7)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from manylabel.multitask.model import MultiTaskModel
 
 
 class Conflict:
-    """Call `after(task)` behind every task's backward pass of a step; `cosines` then compares what each one added."""
+    """Call `after(task)` behind every task's backward pass of a step; then it compares what each one added."""
 
     def __init__(self, model: MultiTaskModel) -> None:
         last = model.vit.blocks[-1]
@@ -35,3 +36,7 @@ class Conflict:
             if self.added[a].any() and self.added[b].any():
                 found[f"{a}, {b}"] = round(float(cosine), 5)
         return found
+
+    def lengths(self) -> dict[str, float]:
+        """How hard each task pulls, its weight included."""
+        return {task: float(f"{float(added.norm()):.4g}") for task, added in self.added.items()}

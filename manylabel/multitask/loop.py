@@ -49,7 +49,8 @@ class StepPosition:
     taken: dict[str, int] = field(default_factory=dict)  # batches of every task so far, unreadable ones included
     loss_sum: dict[str, float] = field(default_factory=dict)  # of every task since the last line of the history
     loss_steps: dict[str, int] = field(default_factory=dict)
-    conflict: dict[str, float] | None = None  # cosines of the tasks' gradients in this step, where they were compared
+    conflict: dict[str, float] | None = None  # cosines of the tasks' gradients in this step, where they were compared,
+    pull: dict[str, float] | None = None  # and their lengths
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class MultiTaskTrainer:
         for name, value in values.items():
             p.loss_sum[name] = p.loss_sum.get(name, 0.0) + value
             p.loss_steps[name] = p.loss_steps.get(name, 0) + 1
-        p.conflict = None if conflict is None else conflict.cosines()
+        p.conflict, p.pull = (None, None) if conflict is None else (conflict.cosines(), conflict.lengths())
         p.step += 1
         if self.position.step not in (self.alone, self.steps):  # the last step of a phase has no next rate
             self.schedule.step()
@@ -225,7 +226,7 @@ class MultiTaskTrainer:
         p.looked = p.step
         if self._noted(p.step):
             if p.conflict is not None:
-                row["conflict"] = p.conflict
+                row |= {"conflict": p.conflict, "pull": p.pull}
             if self.model.vit.sparse and self.accelerator.is_main_process:
                 self.probe.look(self.model, p.step, self.accelerator.device)
         if row or self._noted(p.step):

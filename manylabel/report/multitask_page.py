@@ -115,6 +115,13 @@ def draw_figures(results: dict[str, Any], history: Rows, folder: Path) -> list[t
             "Cosine between the gradients of two tasks in the last block's shared weights: below 0 they pull apart.",
             lambda p: _conflicts(history, p),
         )
+    if any("pull" in row for row in history):
+        add(
+            "pull",
+            "How hard each task pulls the weights that tasks share: length of its gradient in the last block. A task that "
+            "pulls far less than another has little say there; tasks.NAME.weight changes that.",
+            lambda p: _curves(history, "pull", tasks, "length of the gradient", p),
+        )
     return drawn
 
 

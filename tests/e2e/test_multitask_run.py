@@ -61,6 +61,7 @@ def test_what_a_run_leaves(run: Path) -> None:
     assert np.sum(results["routing"]["labels"]["layers"]) == pytest.approx(1, abs=1e-3)
     assert results["settling"]["steps"][-1] == 8
     assert all(row["conflict"].keys() == {"labels, objects"} for row in rows if "conflict" in row)
+    assert all(length > 0 for row in rows for length in row.get("pull", {"": 1}).values())
     assert len(list((run / "routing").glob("patches-*.png"))) == 5  # three of a batch of four, and a batch of two
     page = (run / "report.html").read_text()
     assert "objects" in page

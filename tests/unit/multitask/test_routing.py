@@ -52,10 +52,12 @@ def test_choices_of_two_steps_are_compared(tmp_path: Path) -> None:
 def test_tasks_that_pull_apart(model: MultiTaskModel) -> None:
     shared = model.vit.blocks[-1].attn.qkv.weight
     conflict = Conflict(model)
-    for task, sign in (("a", 1.0), ("b", -1.0)):
+    for task, sign in (("a", 1.0), ("b", -3.0)):
         (sign * shared.sum()).backward()
         conflict.after(task)
     assert conflict.cosines() == {"a, b": pytest.approx(-1)}
+    one = shared.numel() ** 0.5
+    assert conflict.lengths() == {"a": pytest.approx(one, rel=1e-3), "b": pytest.approx(3 * one, rel=1e-3)}
 
 
 def test_what_belongs_to_a_task(model: MultiTaskModel) -> None:
