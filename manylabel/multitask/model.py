@@ -45,11 +45,11 @@ class MultiTaskModel(nn.Module):
         if config.experts.sharing == "taps":
             with_changes(self.vit.blocks, self.tasks)
         self.heads = nn.ModuleDict({name: self._head(name, num_labels[name]) for name in self.tasks})
-        most = config.experts.count if self.vit.sparse else 1
-        if config.selection.k > most:
-            raise ConfigError(f"selection.k: {config.selection.k} experts to begin with, where a layer has {most}")
-        c = config.selection
-        self.selection = AdaptiveSelection(len(self.tasks), min(c.most or most, most), c.patience, c.k, c.least)
+        c, most = config.selection, config.experts.count
+        if self.vit.sparse and c.k > most:
+            raise ConfigError(f"selection.k: {c.k} experts to begin with, where a layer has {most}")
+        k, limit = (c.k, min(c.most or most, most)) if self.vit.sparse else (1, 1)  # a dense network is one for all
+        self.selection = AdaptiveSelection(len(self.tasks), limit, c.patience, k, c.least)
         mean, std = (pixels or (MEAN, STD)) if stem is None else ((0.0,) * 3, (1.0,) * 3)  # a stem does this by itself
         self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1))
         self.register_buffer("std", torch.tensor(std).view(1, 3, 1, 1))

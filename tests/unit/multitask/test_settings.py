@@ -85,6 +85,12 @@ def test_more_experts_than_there_are() -> None:
         MultiTaskModel(config, {"labels": 3, "objects": 3})
 
 
+def test_a_dense_network_has_no_experts_to_choose() -> None:
+    config = make_multitask_config(_values(selection={"k": 2}), ["experts.sharing=dense"])
+    model = MultiTaskModel(config, {"labels": 3, "objects": 3})
+    assert (model.k("labels"), model.k("objects"), model.selection.most) == (1, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
