@@ -35,6 +35,7 @@ def compare_tasks(methods: Sequence[Method]) -> dict[str, Any]:
 def _same_data(methods: Sequence[Method]) -> None:
     """Figures on other images say nothing about which model is better."""
     seen: dict[str, tuple[tuple[str, int], str]] = {}
+    which: dict[str, tuple[str | None, str]] = {}
     for run in (run for method in methods for run in method.runs):
         for task, found in run.results["tasks"].items():
             images = (str(found["data"]), int(found["images"]))
@@ -43,6 +44,13 @@ def _same_data(methods: Sequence[Method]) -> None:
                 raise DataError(
                     f"task {task} was judged on {before[1]} images of {before[0]} in {folder}, and on {images[1]} of "
                     f"{images[0]} in {run.folder}; compare runs on the same images"
+                )
+            judged, elsewhere = which.setdefault(task, (found.get("judged"), str(run.folder)))
+            if judged != found.get("judged", judged):
+                raise DataError(
+                    f"task {task} was judged on other images of {images[0]} in {run.folder} than in {elsewhere}: a split "
+                    "depends on the seed where the data has none; name one for all runs "
+                    f"(--set tasks.{task}.data.split_file=…)"
                 )
 
 

@@ -164,7 +164,8 @@ class StepsConfig:
 
     def __post_init__(self) -> None:
         require(self.steps >= 1, "train.steps", self.steps, "1 or more")
-        for name in ("first_steps", "judge_every", "clip", "seed", "checkpoint_minutes"):
+        require(0 <= self.seed < 2**32, "train.seed", self.seed, "0 to 2³² − 1")
+        for name in ("first_steps", "judge_every", "clip", "checkpoint_minutes"):
             require(getattr(self, name) >= 0, f"train.{name}", getattr(self, name), "0 or more")
         require(0 <= self.ema < 1, "train.ema", self.ema, "at least 0 and below 1")
 

@@ -147,7 +147,7 @@ class TrainConfig:
         require(self.head_first >= 0, "train.head_first", self.head_first, "0 or more")
         require(0 <= self.views <= 1000, "train.views", self.views, "0 to 1000")
         require(0 <= self.ema < 1, "train.ema", self.ema, "at least 0 and below 1 (0.9997 is usual for long runs)")
-        require(self.seed >= 0, "train.seed", self.seed, "0 or more")
+        require(0 <= self.seed < 2**32, "train.seed", self.seed, "0 to 2³² − 1")
         require(self.clip >= 0, "train.clip", self.clip, "0 or more")
         require(self.checkpoint_minutes >= 0, "train.checkpoint_minutes", self.checkpoint_minutes, "0 or more")
 

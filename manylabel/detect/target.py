@@ -66,6 +66,11 @@ class Detections:
     def __len__(self) -> int:
         return len(self.boxes)
 
+    def part(self, which: slice | Tensor) -> Detections:
+        """Some of them, by their numbers or one bool for each."""
+        masks = None if self.masks is None else self.masks[which]
+        return Detections(self.boxes[which], self.labels[which], self.scores[which], masks)
+
     def paste(self, size: tuple[int, int], threshold: float = 0.5) -> Tensor:
         """The pixels of every object in an image of (H, W) whose pixels the boxes are in. [n, H, W] bool"""
         if self.masks is None:

@@ -36,10 +36,10 @@ class AdaptiveSelection(nn.Module):
         self.register_buffer("fixed", torch.zeros(tasks, dtype=torch.bool))
 
     @torch.no_grad()
-    def update(self, losses: Tensor, iterations: int = 1) -> Tensor:
+    def update(self, losses: Tensor, iterations: int = 1, may_grow: bool = True) -> Tensor:
         """Held-out losses [T] after so many further iterations; NaN = not measured, the task stays as it is.
 
-        Returns the change of every k. [T]
+        `may_grow`: whether Δn iterations are left to see what a growth brings. Returns the change of every k. [T]
         """
         loss = losses.to(self.best)
         active = ~self.fixed & ~loss.isnan()
@@ -51,10 +51,11 @@ class AdaptiveSelection(nn.Module):
         self.waited.copy_(torch.where(decreased, 0, self.waited + iterations * active))
         stuck = active & (self.waited >= self.patience)
         failed = stuck & ~self.improved  # the last growth brought nothing
-        grows = stuck & self.improved & (self.k < self.most)
+        full = stuck & self.improved & (self.k == self.most)
+        grows = stuck & self.improved & ~full & may_grow
         change = grows.long() - failed.long()
         self.k += change
-        self.fixed |= failed | (stuck & self.improved & ~grows)  # … or there is nothing left to grow into
+        self.fixed |= failed | full
         self.improved &= ~grows
         self.waited.masked_fill_(grows, 0)
         self.mark.copy_(torch.where(grows, self.best, self.mark))

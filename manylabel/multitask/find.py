@@ -24,6 +24,8 @@ from manylabel.multitask.model import MultiTaskModel
 from manylabel.multitask.work import Advance, Judgement, TaskWork
 from manylabel.stop import unless_stopped
 
+MASK_PIXELS = 2**24  # of an image's masks that are laid into it at a time
+
 
 class ObjectFeed:
     """Images with their objects, decoded in worker processes that live from epoch to epoch."""
@@ -83,12 +85,16 @@ class DetectionWork(TaskWork):
         seen = self.gathered(seen)
         if not seen:
             raise self.none_readable()
-        stored, found = [self.judged.stored.truth(row) for row, _ in seen], [one for _, one in seen]
+        found, boxed, drawn = [one for _, one in seen], [], []
+        for row, _ in seen:  # one after another: the pixels of all masks at once would be gigabytes
+            stored = self.judged.stored.truth(row)
+            boxed.append(box_truth(stored))
+            if self.masks:
+                drawn.append(mask_truth(stored))
         labels = len(self.table.labels)
-        boxes = coco_average_precision([box_truth(one) for one in stored], found, labels, "box")
+        boxes = coco_average_precision(boxed, found, labels, "box")
         figures = _percent(boxes, "AP")
         if self.masks:
-            drawn = [mask_truth(one) for one in stored]
             figures |= _percent(coco_average_precision(drawn, found, labels, "mask"), "mask AP")
         return Judgement("AP", figures["AP"], figures, boxes.best_score)
 
@@ -127,7 +133,7 @@ def mask_truth(stored: StoredObjects) -> ImageTruth:
     height, width = truth.size
     masks = stored.target.masks
     pixels = np.zeros((len(truth.boxes), height, width), bool) if masks is None else masks.numpy().copy()
-    drawn = pixels.reshape(len(pixels), -1).any(axis=1)
+    drawn = pixels.any(axis=(1, 2))
     for number in np.flatnonzero(~drawn):
         left, top, right, bottom = truth.boxes[number].round().astype(int)
         pixels[number, top : max(bottom, top + 1), left : max(right, left + 1)] = True
@@ -141,7 +147,11 @@ def in_stored_pixels(found: Detections, place: Placement, masks: bool) -> ImageF
         boxes, found.labels.cpu(), found.scores.cpu(), None if found.masks is None else found.masks.cpu()
     )
     width, height = place.stored
-    drawn = run_lengths(moved.paste((height, width)).numpy()) if masks and moved.masks is not None else None
+    drawn = None
+    if masks and moved.masks is not None:
+        at_once = max(1, MASK_PIXELS // (height * width))
+        parts = (moved.part(slice(first, first + at_once)) for first in range(0, len(moved), at_once))
+        drawn = [runs for part in parts for runs in run_lengths(part.paste((height, width)).numpy())]
     return ImageFound(boxes.numpy(), moved.labels.numpy(), moved.scores.numpy(), drawn)
 
 

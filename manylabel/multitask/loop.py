@@ -22,7 +22,7 @@ from torch import Tensor
 from manylabel.backbone.moe_vit import Routes
 from manylabel.config import MultiTaskConfig
 from manylabel.data.dataset import Batch
-from manylabel.error import TrainingError
+from manylabel.error import DataError, TrainingError
 from manylabel.multitask.conflict import Conflict
 from manylabel.multitask.model import MultiTaskModel, judging
 from manylabel.multitask.probe import Probe, forget_after
@@ -101,8 +101,8 @@ class MultiTaskTrainer:
         else:
             self._begin_phase()
         if self.accelerator.is_main_process:
-            self.history.forget_after(self.position.step)
-            forget_after(folder=self.probe.folder, step=self.position.step)
+            self.history.forget_after(self.position.looked)
+            forget_after(folder=self.probe.folder, step=self.position.looked)
         if self.position.looked < self.position.step:
             self._after_step()
         while self.position.step < self.steps:
@@ -215,10 +215,14 @@ class MultiTaskTrainer:
         together = p.step - self.alone
         row: dict[str, Any] = {}
         selects = s.adaptive and self.model.vit.sparse and together > s.start and together % s.every == 0
-        losses = self._held_out_losses() if selects else []
-        if every and p.step % every == 0 and p.step < self.steps:
-            judged = self.judge(tasks=self.active())
-            row |= {"judged": {name: one.figures for name, one in judged.items()}}
+        try:
+            losses = self._held_out_losses() if selects else []
+            if every and p.step % every == 0 and p.step < self.steps:
+                judged = self.judge(tasks=self.active())
+                row |= {"judged": {name: one.figures for name, one in judged.items()}}
+        except DataError:  # a signal to all processes ends the workers, and with them the images
+            self._save_or_stop()
+            raise
         if selects or row:
             self._save_or_stop()  # what was looked at while a stop was asked for may be a part of it: it is done again
         if selects:
@@ -248,7 +252,9 @@ class MultiTaskTrainer:
 
     def _select(self, losses: list[float]) -> dict[str, Any]:
         """Algorithm 1: each task's held-out loss decides how many experts it uses from now on."""
-        changes = self.model.selection.update(torch.tensor(losses), self.config.selection.every)
+        c = self.config.selection
+        may_grow = self.steps - self.position.step >= c.patience  # later, nobody could say what it brought
+        changes = self.model.selection.update(torch.tensor(losses), c.every, may_grow)
         for name, change, loss in zip(self.works, changes.tolist(), losses, strict=True):
             if change:
                 self.say(

@@ -45,6 +45,11 @@ class MultiTaskModel(nn.Module):
         if config.experts.sharing == "taps":
             with_changes(self.vit.blocks, self.tasks)
         self.heads = nn.ModuleDict({name: self._head(name, num_labels[name]) for name in self.tasks})
+        if config.experts.sharing == "experts" and not self.vit.sparse:
+            raise ConfigError(
+                f"experts.where={config.experts.where} leaves none of {size.layers} layers with experts; use more layers, "
+                "experts.where=all, or experts.sharing=dense"
+            )
         c, most = config.selection, config.experts.count
         if self.vit.sparse and c.k > most:
             raise ConfigError(f"selection.k: {c.k} experts to begin with, where a layer has {most}")

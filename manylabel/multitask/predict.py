@@ -123,7 +123,8 @@ class TaskPredictor:
     def _objects(self, pixels: Tensor, place: Placement, task: str, lowest: float) -> tuple[FoundObject, ...]:
         masks = bool(self.model.head(task).options.masks)
         with judging(self.model):
-            found = in_stored_pixels(self.model.detect(pixels[None].to(self.device), task)[0], place, masks)
+            detections = self.model.detect(pixels[None].to(self.device), task)[0]
+        found = in_stored_pixels(detections.part(detections.scores >= lowest), place, masks)
         names = self.bundle.tasks[task].labels
         return tuple(
             FoundObject(
@@ -133,7 +134,6 @@ class TaskPredictor:
                 None if found.masks is None else found.masks[i],  # type: ignore[arg-type]
             )
             for i in range(len(found.scores))
-            if found.scores[i] >= lowest
         )
 
 

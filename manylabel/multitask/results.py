@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,6 +51,7 @@ def _task(model: MultiTaskModel, name: str, work: TaskWork, judged: Judgement) -
         "data": work.table.name,
         "split": "val",
         "images": len(work.parts.val),
+        "judged": hashlib.sha256("\0".join(map(str, work.table.keys[work.parts.val])).encode()).hexdigest(),
         "bad_images": len(work.bad),
         "labels": len(work.table.labels),
         "notes": [],

@@ -23,7 +23,7 @@ from manylabel.config import Config, MultiTaskConfig, TrainConfig, dump, load_re
 from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
 from manylabel.data.bad_images import BadImages
 from manylabel.data.table import Table
-from manylabel.error import CheckpointError, ConfigError
+from manylabel.error import CheckpointError, ConfigError, DataError
 from manylabel.multitask.bundle import TaskFacts, save_multitask_bundle
 from manylabel.multitask.classify import ClassificationWork
 from manylabel.multitask.find import DetectionWork, with_objects_told
@@ -34,6 +34,7 @@ from manylabel.multitask.probe import settling
 from manylabel.multitask.results import describe_tasks
 from manylabel.multitask.routing import describe_routing, watch
 from manylabel.multitask.settings import make_multitask_config, task_of, without_paths
+from manylabel.multitask.undrawn import with_drawn_masks_only
 from manylabel.multitask.wording import in_words_of
 from manylabel.multitask.work import Judgement, Parts, TaskWork
 from manylabel.report.multitask_page import write_multitask_report
@@ -109,6 +110,7 @@ class _Run:
         for name in config.tasks:
             with in_words_of(name):
                 tables[name] = self._table(name, resume, splits)
+        self.config = config = with_drawn_masks_only(config, tables)
         set_seed(config.train.seed)
         model = MultiTaskModel(config, {name: len(table.labels) for name, table in tables.items()})
         self._say_what(model)
@@ -134,7 +136,11 @@ class _Run:
         with console.training(trainer.steps) as self._bar:
             trainer.fit(resume)
         with console.counting("judging", sum(len(work.parts.val) for work in works.values())) as advance:
-            judged = trainer.judge(advance)
+            try:
+                judged = trainer.judge(advance)
+            except DataError:
+                self._stop_if_asked()
+                raise
         self._stop_if_asked()
         try:
             return self._finish(model, works, judged, trainer)

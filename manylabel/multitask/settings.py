@@ -51,6 +51,12 @@ def make_multitask_config(
         for part in OF_TASK:  # options without a name are those of the default one
             if isinstance(task.get(part), Mapping):
                 task = {**task, part: {"name": DEFAULTS[part].name, **task[part]}}
+        if isinstance(task.get("data"), str):  # data: photos/ is short for data: {path: photos/}
+            task = {**task, "data": {"path": task["data"]}}
+        if not isinstance(task.get("data") or {}, Mapping):
+            raise ConfigError(
+                f"tasks.{name}.data takes a path, or settings of its own (a mapping), not {task['data']!r}"
+            )
         own = dict(task.get("data") or {})
         taken = taken or not own.get("path")
         tasks = {**tasks, name: {**task, "data": {**(data or {}), **own} if not own.get("path") else own}}
@@ -68,8 +74,8 @@ def make_multitask_config(
         if isinstance(selection := section.get("selection"), Mapping):
             preset = SELECTION_PRESETS.get(str(selection.get("preset")), {})
             merged["selection"] = {**merged["selection"], **preset, **selection}
-    if seed is not None:
-        merged["train"] = {**merged.get("train", {}), "seed": seed}
+    if seed is not None and isinstance(train := merged.get("train") or {}, Mapping):
+        merged["train"] = {**train, "seed": seed}
     return resolve(parse(MultiTaskConfig, {**merged, "tasks": tasks}))
 
 

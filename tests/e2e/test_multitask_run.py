@@ -219,6 +219,12 @@ def test_one_task_alone_and_several_are_compared(run: Path, tmp_path: Path) -> N
     page = (tmp_path / "both" / "comparison.html").read_text()
     assert page.startswith("<!doctype html")
     assert "alone" in page
+    results = json.loads((alone / "results.json").read_text())
+    results["tasks"]["objects"]["judged"] = "0" * 64  # as many images, but not the same
+    write_json(alone / "results.json", results)
+    other = manylabel("compare", run, alone, "--out", tmp_path / "none")
+    assert other.returncode == 2
+    assert "task objects was judged on other images of scenes" in " ".join(other.stderr.split())
     mixed = manylabel("compare", run, tmp_path, "--out", tmp_path / "none")
     assert mixed.returncode == 2
     assert "results.json" in mixed.stderr or "holds no results of one task" in mixed.stderr
@@ -256,14 +262,15 @@ def test_from_python(tmp_path: Path) -> None:
         ml.train(out=tmp_path / "other", recipe=str(recipe), head="linear")
 
 
-@pytest.mark.parametrize("stops", [[1], [4], [2, 5]])
+@pytest.mark.parametrize("stops", [[1], [5], [6], [2, 7]])
 def test_stopped_and_resumed_it_ends_in_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: list[int]
 ) -> None:
-    """The number of experts changes at steps 4, 6 and 8 or so: before, at and after such a step."""
-    settings = ["train.first=labels", "train.first_steps=2", "train.steps=6"]
+    """Before, at and after a step that changes the number of experts: no loss falls by 90 %, so it does at 6."""
+    settings = ["train.first=labels", "train.first_steps=2", "train.steps=6", "selection.least=0.9"]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     train_tasks(whole, recipe=SMALL, settings=settings)
+    assert [row["k"]["objects"] for row in _history(whole)][:7] == [1, 1, 1, 1, 1, 2, 2]
     step = MultiTaskTrainer._after_step
     left = list(stops)
 
@@ -282,6 +289,91 @@ def test_stopped_and_resumed_it_ends_in_the_same_bits(
     train_tasks(parts, resume=True)
     assert _weights(parts) == _weights(whole)
     assert _history(parts) == _history(whole)
+
+
+def test_a_growth_needs_time_to_show_what_it_brings(tmp_path: Path) -> None:
+    """What is not trained with is neither judged nor counted: nothing grows in the last `patience` steps."""
+    settings = ["train.steps=7", "selection.every=1", "selection.patience=3", "selection.least=0.9"]
+    train_tasks(tmp_path, recipe=SMALL, settings=settings)
+    assert [row["k"]["labels"] for row in _history(tmp_path)] == [1, 1, 1, 2, 2, 2, 2]
+
+
+def test_the_workers_end_while_judging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scheduler signals all processes: without workers there are no images, and the run is saved all the same."""
+    settings = ["train.steps=4", "train.judge_every=2"]
+
+    def ended(self: DetectionWork, *_: Any) -> Any:
+        self.stop.signal = 15
+        raise self.none_readable()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DetectionWork, "judge", ended)
+        with pytest.raises(Stopped, match="after step 2 of 4; everything is saved"):
+            train_tasks(tmp_path / "run", recipe=SMALL, settings=settings)
+        with pytest.raises(Stopped, match="after step 2 of 4"):
+            train_tasks(tmp_path / "run", resume=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(DetectionWork, "judge", lambda self, *_: (_ for _ in ()).throw(self.none_readable()))
+        with pytest.raises(DataError, match="none of its 6 images to judge by can be read"):
+            train_tasks(tmp_path / "run", resume=True)
+    train_tasks(tmp_path / "run", resume=True)
+
+
+def test_a_step_is_noted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Saved in the middle of what follows step 4, ended in step 6: its row is there already when it is done again."""
+    look, step = MultiTaskTrainer._select, MultiTaskTrainer._step
+
+    def saved(self: MultiTaskTrainer, losses: list[float]) -> Any:
+        if self.position.step == 4:
+            self.save()
+        return look(self, losses)
+
+    def killed(self: MultiTaskTrainer) -> None:
+        if self.position.step == 5:
+            raise KeyboardInterrupt
+        step(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MultiTaskTrainer, "_select", saved)
+        patch.setattr(MultiTaskTrainer, "_step", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train_tasks(tmp_path, recipe=SMALL)
+    train_tasks(tmp_path, resume=True)
+    assert [row["epoch"] for row in _history(tmp_path)] == list(range(1, 9))
+
+
+def test_data_with_boxes_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty images among them; masks that nobody drew are not made up, drawn ones are learnt."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    images, objects = [], []
+    for number in range(1, 21):
+        Image.fromarray(np.random.default_rng(number).integers(0, 255, (64, 64, 3), np.uint8)).save(
+            folder / f"{number}.png"
+        )
+        images.append({"id": number, "file_name": f"{number}.png", "width": 64, "height": 64})
+        if number % 3:
+            objects.append(
+                {"id": number, "image_id": number, "category_id": 1, "bbox": [8, 8, 30, 30], "area": 900, "iscrowd": 0}
+            )
+    said: list[str] = []
+    monkeypatch.setattr("manylabel.console.say", said.append)
+    outline = {"segmentation": [[8, 8, 38, 8, 38, 38, 8, 38]]}
+    for name, more in (("boxes", {}), ("masks", outline)):
+        told = {"images": images, "annotations": [one | more for one in objects]}
+        (folder / f"{name}.json").write_text(json.dumps({**told, "categories": [{"id": 1, "name": "dog"}]}))
+        settings = [
+            "tasks.labels=none",
+            f"tasks.objects.data.path={folder / f'{name}.json'}",
+            f"tasks.objects.data.images={folder}",
+            "train.steps=2",
+        ]
+        results = train_tasks(tmp_path / name, recipe=SMALL, settings=settings).results
+        assert ("mask AP" in results["tasks"]["objects"]["figures"]) == (name == "masks")
+        found = TaskPredictor.load(tmp_path / name).predict(folder / "1.png", "objects", score=0.0)[0]
+        assert isinstance(found, FoundObjects)
+        assert {one.mask is None for one in found.objects} == {name == "boxes"}
+    assert said.count("task objects: data has boxes without masks; it learns boxes only") == 1
 
 
 def test_a_stop_in_the_last_judgement_leaves_nothing_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

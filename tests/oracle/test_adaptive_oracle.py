@@ -20,7 +20,7 @@ class LiteralTask:
         self.k, self.improved, self.best, self.mark, self.least = 1, True, math.inf, math.inf, least
         self.waited, self.fixed, self.most, self.patience = 0, False, most, patience
 
-    def continue_training(self, loss: float, iterations: int) -> None:
+    def continue_training(self, loss: float, iterations: int, time_to_grow: bool) -> None:
         if self.fixed or math.isnan(loss):
             return
         if loss < self.best:
@@ -35,7 +35,7 @@ class LiteralTask:
             self.k, self.fixed = self.k - 1, True  # "k_j = k_j − 1 and fix k_j"
         elif self.k == self.most:
             self.fixed = True
-        else:
+        elif time_to_grow:
             self.k, self.improved, self.waited, self.mark = self.k + 1, False, 0, self.best
 
 
@@ -49,9 +49,10 @@ def test_every_task_follows_algorithm_1_alone(
     for losses in sequence:
         iterations = data.draw(st.integers(1, 3))
         before = ours.k.clone()
-        change = ours.update(torch.tensor(losses), iterations)
+        time_to_grow = data.draw(st.booleans())
+        change = ours.update(torch.tensor(losses), iterations, time_to_grow)
         for task, loss in zip(literal, losses, strict=True):
-            task.continue_training(loss, iterations)
+            task.continue_training(loss, iterations, time_to_grow)
         assert ours.k.tolist() == [task.k for task in literal]
         assert ours.fixed.tolist() == [task.fixed for task in literal]
         assert torch.equal(ours.k, before + change)

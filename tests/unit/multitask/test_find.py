@@ -9,14 +9,17 @@ import pytest
 import torch
 
 from manylabel.config import DataConfig
+from manylabel.data.object_transform import ObjectTransform
 from manylabel.data.objects import Objects
 from manylabel.data.read import read_table
 from manylabel.data.stored_objects import StoredObjects
-from manylabel.detect import DetectionTarget
+from manylabel.detect import Detections, DetectionTarget
 from manylabel.labels import ABSENT, PRESENT
 from manylabel.metric.detection import ImageFound, coco_average_precision, run_lengths
-from manylabel.multitask.find import box_truth, mask_truth, with_objects_told
+from manylabel.multitask import find
+from manylabel.multitask.find import box_truth, in_stored_pixels, mask_truth, with_objects_told
 from manylabel.multitask.routing import SECTORS, circle
+from manylabel.preprocess import Preprocess
 
 
 def _stored(masks: np.ndarray | None) -> StoredObjects:
@@ -41,6 +44,25 @@ def test_an_object_whose_mask_nobody_drew_is_neither_found_nor_missed() -> None:
     result = coco_average_precision([mask_truth(_stored(masks))], [found], 1, "mask")
     assert result.ap == pytest.approx(1)
     assert result.objects == 1
+
+
+def test_an_image_without_objects_has_no_masks() -> None:
+    none = torch.zeros(0, dtype=torch.bool)
+    empty = StoredObjects(
+        (30, 20), DetectionTarget(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), None, none), none
+    )
+    assert mask_truth(empty).masks == []
+    assert len(box_truth(empty).boxes) == 0
+
+
+def test_masks_are_laid_into_a_large_image_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    boxes = torch.tensor([[2.0, 2, 20, 20], [5, 5, 40, 30], [0, 0, 9, 9]])
+    found = Detections(boxes, torch.arange(3), torch.tensor([0.9, 0.5, 0.1]), torch.rand(3, 28, 28))
+    place = ObjectTransform(Preprocess(64, (0.5,) * 3, (0.5,) * 3)).place(90, 70)
+    whole = in_stored_pixels(found, place, masks=True)
+    monkeypatch.setattr(find, "MASK_PIXELS", 90 * 70)
+    assert in_stored_pixels(found, place, masks=True).masks == whole.masks
+    assert found.part(found.scores >= 0.5).labels.tolist() == [0, 1]
 
 
 def test_objects_are_small_by_their_pixels_where_these_are_known() -> None:

@@ -85,6 +85,17 @@ def test_more_experts_than_there_are() -> None:
         MultiTaskModel(config, {"labels": 3, "objects": 3})
 
 
+def test_data_of_a_task_in_short() -> None:
+    config = make_multitask_config(_values(), ["tasks.labels.data=photos"], seed=3)
+    assert config.tasks["labels"].data.path.endswith("photos")
+
+
+def test_experts_that_no_layer_has() -> None:
+    config = make_multitask_config(_values(), ["vit.layers=1"])
+    with pytest.raises(ConfigError, match=r"experts.where=every_two leaves none of 1 layers with experts"):
+        MultiTaskModel(config, {"labels": 3, "objects": 3})
+
+
 def test_a_dense_network_has_no_experts_to_choose() -> None:
     config = make_multitask_config(_values(selection={"k": 2}), ["experts.sharing=dense"])
     model = MultiTaskModel(config, {"labels": 3, "objects": 3})
@@ -98,6 +109,9 @@ def test_a_dense_network_has_no_experts_to_choose() -> None:
         (["tasks.foo=none"], "no such task"),
         (["train.first=label"], "no task 'label'.*labels"),
         (["train.first_steps=5"], "of which task"),
+        (["tasks.labels.data=7"], r"tasks.labels.data takes a path"),
+        (["train=none"], "train"),
+        (["train.seed=4294967296"], "train.seed"),
         (["selection.k=3", "selection.most=2"], r"selection.most.*selection.k=3 or more"),
         (["tasks.objects.augment.colour=0.2"], "augment.colour is not for detection"),
         (["tasks.labels.head.name=ml_decoder", "tasks.labels.head.query=text"], "head.query=text needs words"),
