@@ -35,7 +35,7 @@ def compare_tasks(methods: Sequence[Method]) -> dict[str, Any]:
 def _same_data(methods: Sequence[Method]) -> None:
     """Figures on other images say nothing about which model is better."""
     seen: dict[str, tuple[tuple[str, int], str]] = {}
-    which: dict[str, tuple[str | None, str]] = {}
+    which: dict[str, tuple[str, str]] = {}
     for run in (run for method in methods for run in method.runs):
         for task, found in run.results["tasks"].items():
             images = (str(found["data"]), int(found["images"]))
@@ -45,8 +45,11 @@ def _same_data(methods: Sequence[Method]) -> None:
                     f"task {task} was judged on {before[1]} images of {before[0]} in {folder}, and on {images[1]} of "
                     f"{images[0]} in {run.folder}; compare runs on the same images"
                 )
-            judged, elsewhere = which.setdefault(task, (found.get("judged"), str(run.folder)))
-            if judged != found.get("judged", judged):
+            judged = found.get("judged")  # results of earlier versions do not tell
+            if judged is None:
+                continue
+            known, elsewhere = which.setdefault(task, (judged, str(run.folder)))
+            if judged != known:
                 raise DataError(
                     f"task {task} was judged on other images of {images[0]} in {run.folder} than in {elsewhere}: a split "
                     "depends on the seed where the data has none; name one for all runs "
