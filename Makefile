@@ -2,17 +2,63 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+WORKERS ?= 2
+SEED ?= 0
+BASE ?= HEAD
+PYTEST = $(BIN)/python -m pytest
+PARALLEL = -n $(WORKERS) --dist worksteal
+QUICK = $(PARALLEL) -m 'not slow and not nightly and not foreign'
+COVERED = $(if $(COVERAGE),--cov --cov-report=)
 
-.PHONY: demo test test-fast lint format clean
+.PHONY: demo test test-fast test-nightly test-foreign lint format freeze golden speed plant mutate hostile clean
 
 demo: $(VENV)/.run-installed
-	$(BIN)/manylabel demo --out runs/demo
+	$(BIN)/manylabel demo --out runs/demo --overwrite
 
+# COVERAGE=1 measures which lines of the package the tests reach; those they do not are listed in build/uncovered.txt
 test: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest
+	$(PYTEST) $(PARALLEL) -p no:randomly $(COVERED)
+ifdef COVERAGE
+	mkdir -p build
+	$(BIN)/coverage report --show-missing --skip-covered > build/uncovered.txt
+	@grep '^TOTAL' build/uncovered.txt | sed 's/TOTAL/lines of the package that tests reach:/'
+endif
 
+# in another order every time, so that no test comes to depend on those before it
 test-fast: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) $(QUICK)
+
+test-nightly: $(VENV)/.dev-installed
+	$(PYTEST) -n $(WORKERS) -m nightly
+
+# builds .foreign/ where it is not there yet: minutes, and 2 GB
+test-foreign: $(VENV)/.dev-installed
+	$(BIN)/python tests/foreign/environments.py
+	$(PYTEST) -m foreign tests/foreign
+
+# What users hold on to, and what every reader makes of every test's data, written anew: for changes that are meant
+freeze: $(VENV)/.dev-installed
+	$(BIN)/python tests/net/freeze.py
+	MANYLABEL_FREEZE=tables $(PYTEST) $(QUICK) -p no:randomly -q
+
+# This work tree beside the commit BASE: the same bits? as fast?
+golden: $(VENV)/.dev-installed
+	$(BIN)/python tests/net/golden.py $(BASE)
+
+speed: $(VENV)/.dev-installed
+	$(BIN)/python tests/net/speed.py $(BASE)
+
+# Would the quick tests notice? Known bugs, one at a time; and small changes at random where figures and decisions are made
+plant: $(VENV)/.dev-installed
+	$(BIN)/python tests/net/plant.py $(ONLY) -- $(QUICK)
+
+mutate: $(VENV)/.dev-installed
+	$(BIN)/python tests/mutation/mutate.py --workers $(WORKERS)
+
+# What loses, misleads, crashes or hangs? Thousands of cases in sandboxes; the table goes into docs/reliability.md
+hostile: $(VENV)/.dev-installed
+	mkdir -p build
+	$(BIN)/python tests/hostile/trial.py --workers $(WORKERS) --seed $(SEED) --out build/hostile.txt --write
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check .
@@ -38,4 +84,4 @@ $(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
 	touch $@ $(VENV)/.run-installed
 
 clean:
-	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) runs build .pytest_cache .mypy_cache .ruff_cache

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from manylabel.data.read import load_data
     from manylabel.data.table import Table
     from manylabel.error import ManylabelError
+    from manylabel.inference.prediction import Prediction
     from manylabel.multitask.predict import TaskPredictor
     from manylabel.multitask.run import MultiTaskResult
-    from manylabel.predict import Prediction, Predictor
+    from manylabel.predict import Predictor
     from manylabel.run import RunResult
 
 __version__ = VERSION
@@ -31,7 +32,7 @@ _HOME = {
     "load_data": "data.read",
     "Table": "data.table",
     "ManylabelError": "error",
-    "Prediction": "predict",
+    "Prediction": "inference.prediction",
     "Predictor": "predict",
     "TaskPredictor": "multitask.predict",
     "MultiTaskResult": "multitask.run",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -18,23 +17,25 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-console = Console(stderr=True, highlight=False)
+from manylabel.runtime.rich_console import Terminal
+
+console = Terminal(stderr=True)
 QUIET = False  # set by --quiet and by tests
 
 
 def say(text: str) -> None:
     """A line for the person at the terminal (standard error, so that --json output stays clean)."""
     if not QUIET:
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(text, soft_wrap=True)
 
 
 def warn(text: str) -> None:
-    console.print(f"note: {text}", style="yellow", markup=False, soft_wrap=True)
+    console.print(f"note: {text}", style="yellow", soft_wrap=True)
 
 
 def _bar(*columns: ProgressColumn) -> Progress:
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         *columns,
@@ -64,6 +65,6 @@ def transferring(what: str, total: int | None) -> Iterator[Callable[[int], None]
 @contextmanager
 def training(total: int) -> Iterator[Callable[[int, str], None]]:
     """A bar over all batches of a run; `show(done, text)` moves it and says loss, mAP and rate."""
-    with _bar(MofNCompleteColumn(), TextColumn("{task.fields[text]}")) as bar:
+    with _bar(MofNCompleteColumn(), TextColumn("{task.fields[text]}", markup=False)) as bar:
         task = bar.add_task("training", total=total, text="")
         yield lambda count, text: bar.update(task, completed=count, text=text)

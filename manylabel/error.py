@@ -29,5 +29,9 @@ class BundleError(ManylabelError):
     """A bundle is missing, damaged or unsafe."""
 
 
+class EngineError(ManylabelError):
+    """Another engine than torch cannot compute a model's outputs, or computes other ones."""
+
+
 class TrainingError(ManylabelError):
     """Training cannot go on, for example because the loss is not finite."""

@@ -3,56 +3,84 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
 from manylabel.data.source import ImageSource
 from manylabel.data.thumbnail import thumbnail
 from manylabel.error import DataError
+from manylabel.figure import at, put
 from manylabel.hierarchy import Hierarchy
-from manylabel.labels import ABSENT, PRESENT, UNKNOWN, LabelSpace, known, support
+from manylabel.labels import ABSENT, PRESENT, UNKNOWN, LabelSpace, known, never_trained, support
 from manylabel.metric import (
-    F1,
-    average_precisions,
+    METRICS,
+    Judged,
+    Metric,
     calibration,
     cross_fitted_decisions,
-    f1_at_k,
-    f1_of_decisions,
-    f1_scores,
-    label_calibration_error,
     mean_defined,
     per_label_of_decisions,
     precision_recall_curve,
-    top_k_accuracy,
 )
-from manylabel.task import MULTI_LABEL, Task
-from manylabel.zero_shot import zero_shot_figures
+from manylabel.metric import describe as describe_metrics
+from manylabel.metric.level import by_level, levels_of, parents_of
+from manylabel.storage.output import MADE_BY
+from manylabel.task import MULTI_LABEL, Classification
 
 SCHEMA = 1
 CURVE_POINTS = 100
 MOST_COOCCURRING = 40
 MISTAKES = 18
 HITS = 6
+NAMED = 10  # labels in a note
 FEW = 5  # positives below which a figure is mostly chance
 
-DEFINITIONS = {
-    "mAP": "mean over labels of average precision, not interpolated: the mean of the precision at each positive",
-    "mAP_interpolated": "the same with VOC all-point interpolation; never smaller, not comparable with mAP",
-    "CP CR CF1": "precision and recall averaged over labels at score 0.5, and the harmonic mean of these two averages",
-    "OP OR OF1": "precision, recall and F1 over all decisions together at score 0.5",
-    "top3": "the same six figures when only an image's three highest scores count, and only from 0.5 on",
-    "at_thresholds": "the same six figures with each label's own fitted threshold instead of 0.5",
-    "f1_at": "over all decisions, when the K highest scores of every image are taken whatever they are",
-    "calibration_error": "expected calibration error: mean gap between score and observed frequency, 15 bins",
-    "label_calibration_error": "the same for each label on its own, averaged over labels",
-    "top1 top5": "share of images whose one label has the highest score, or one of the five highest",
-    "zero_shot": "ZSL judges unseen labels among themselves, GZSL all labels together; f1_at as above",
-    "levels": "the same figures (F1 at thresholds) for the labels of one level of the hierarchy; level 0 has no parents",
-    "contradictions": "share of predicted labels whose parent is not predicted for that image (each label at its threshold)",
-}
+
+class LabelRow(TypedDict):
+    """A label in results.json; what its head knows of it comes on top. None where a figure is undefined."""
+
+    name: str
+    ap: float | None
+    ap_interpolated: float | None
+    support: int
+    known: int
+    threshold: float
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    unseen: NotRequired[bool]
+    never_trained: NotRequired[bool]
+
+
+class Curve(TypedDict):
+    precision: list[float | None]
+    recall: list[float | None]
+
+
+class Cooccurrence(TypedDict):
+    names: list[str]
+    counts: list[list[int]]  # images with both
+
+
+class Guess(TypedDict):
+    label: str
+    score: float
+    present: bool | None  # None: nobody said
+
+
+class Shown(TypedDict):
+    """An image that the report shows for one label."""
+
+    file: str
+    thumbnail: str | None
+    kind: str
+    label: str
+    score: float
+    present: list[str]
+    top: list[Guess]
 
 
 def judge(
@@ -63,11 +91,15 @@ def judge(
     *,
     fitted_here: bool,
     hierarchy: Hierarchy | None = None,
-    task: Task = MULTI_LABEL,
+    task: Classification = MULTI_LABEL,
     unseen: np.ndarray | None = None,
     vectors: np.ndarray | None = None,
+    training_images: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """All figures of scores [n, N] against labels [n, N], in percent; None where a figure is undefined.
+
+    `training_images` [N] is how many images with each label the model was trained on, where that is known. What it was
+    never trained on counts in no figure but the label's own row.
 
     `fitted_here` says that the thresholds were fitted on these very images; precision and recall at thresholds are
     then cross-fitted (each half judged with thresholds of the other), so that they are not flattered.
@@ -75,116 +107,113 @@ def judge(
     """
     if not len(scores):
         raise DataError("there is no readable image to judge the model on")
-    ap = average_precisions(scores, matrix)
-    cross_fitted = fitted_here and not task.single
+    cross_fitted = fitted_here and not task.one_label
     decisions = cross_fitted_decisions(scores, matrix) if cross_fitted else task.decide(scores, thresholds)
     if cross_fitted and unseen is not None:  # nobody may fit thresholds of labels that are unseen
         decisions[:, unseen] = scores[:, unseen] >= thresholds[unseen]
-    at_label = per_label_of_decisions(decisions, matrix)
-    mean_ap, scored = mean_defined(ap["none"])
-    rows = zip(
-        labels, ap["none"], ap["voc"], support(matrix), known(matrix).sum(axis=0), thresholds, *at_label, strict=True
-    )
-    notes = []
-    if scored < len(labels):
-        notes.append(f"{len(labels) - scored} of {len(labels)} labels have no positive here and are not scored")
-    few = int(((support(matrix) > 0) & (support(matrix) < FEW)).sum())
-    if few:
-        notes.append(f"{few} labels have fewer than {FEW} positives here: their figures, and so the means, are rough")
-    one_sided = int(((matrix == ABSENT).sum(axis=0) == 0)[support(matrix) > 0].sum())
-    if one_sided:
-        notes.append(
-            f"{one_sided} labels are absent from no image here: an average precision of 100 says nothing of them"
-        )
-    if task.single:
+    never = never_trained(training_images, unseen, len(labels))
+    parents = None if hierarchy is None else parents_of(labels.names, hierarchy)
+    judged = Judged(scores, matrix, labels.names, decisions, never, unseen, vectors, parents)
+    rows = _rows(judged, decisions, thresholds, never)
+    notes = _notes_on_labels(judged, rows)
+    if task.one_label:
         notes.append("each image gets the one label with its highest score; thresholds play no part")
     if cross_fitted:
         notes.append(
             "the stored thresholds were fitted on these images; precision and recall at thresholds are cross-fitted "
             "(each half of the images is judged with thresholds from the other half)"
         )
+    zero_shot = {} if unseen is None else {"unseen_labels": int(unseen.sum()), "seen_labels": int((~unseen).sum())}
+    results: dict[str, Any] = {"zero_shot": zero_shot} if zero_shot else {}
+    held = [metric for metric in METRICS.of(task.kind) if _hold(results, metric, judged)]
+    if judged.parents is not None and hierarchy is not None:
+        by = by_level(judged, levels_of(labels.names, hierarchy), held)
+        results["levels"] = [{key: _rounded(value) for key, value in row.items()} for row in by]
+    counts = {"labels_scored": mean_defined(judged.ap)[1], "labels_total": len(labels)}
     return {
-        "mAP": _percent(mean_ap),
-        "mAP_interpolated": _percent(mean_defined(ap["voc"])[0]),
-        **({f"top{k}": _percent(top_k_accuracy(scores, matrix, k)[0]) for k in (1, 5)} if task.single else {}),
-        **_six(f1_scores(scores, matrix)),
-        "top3": _six(f1_scores(scores, matrix, top_k=3)),
-        "at_thresholds": _six(f1_of_decisions(decisions, matrix)),
-        "f1_at": {str(k): _three(f1_at_k(scores, matrix, k)) for k in (3, 5) if k <= len(labels)},
-        "calibration_error": _percent(calibration(scores, matrix).error),
-        "label_calibration_error": _percent(mean_defined(label_calibration_error(scores, matrix))[0]),
-        "labels_scored": scored,
-        "labels_total": len(labels),
-        **({} if unseen is None else {"zero_shot": zero_shot_figures(scores, matrix, unseen, vectors)}),
-        **(_by_level(ap["none"], decisions, matrix, labels, hierarchy) if hierarchy is not None else {}),
-        "definitions": DEFINITIONS,
+        **results,
+        **counts,
+        **describe_metrics(held, task.kind, {**counts, **zero_shot}),
+        "definitions": METRICS.definitions(),
         "notes": notes,
-        "labels": [
-            {
-                "name": name,
-                "ap": _percent(plain),
-                "ap_interpolated": _percent(voc),
-                "support": int(positives),
-                "known": int(checked),
-                "threshold": round(float(threshold), 6),
-                "precision": _percent(precision),
-                "recall": _percent(recall),
-                "f1": _percent(f1),
-                **({} if unseen is None else {"unseen": bool(unseen[labels.index(name)])}),
-            }
-            for name, plain, voc, positives, checked, threshold, precision, recall, f1 in rows
-        ],
+        "labels": rows,
     }
 
 
-def _by_level(
-    ap: np.ndarray, decisions: np.ndarray, matrix: np.ndarray, labels: LabelSpace, hierarchy: Hierarchy
-) -> dict[str, Any]:
-    """The figures of each level, and how often the decisions contradict the hierarchy."""
-    known_as = [hierarchy.name(name) for name in labels]
-    level = np.array([-1 if name is None else hierarchy.level(name) for name in known_as])
-    if level.max() < 1:
-        return {}  # a plain list of labels
-    rows = []
-    for number in range(level.max() + 1):
-        columns = np.flatnonzero(level == number)
-        mean_ap, scored = mean_defined(ap[columns])
-        f1 = f1_of_decisions(decisions[:, columns], matrix[:, columns])
-        rows.append(
-            {
-                "level": number,
-                "labels": len(columns),
-                "scored": scored,
-                "mAP": _percent(mean_ap),
-                "CF1": _percent(f1.CF1),
-                "OF1": _percent(f1.OF1),
-            }
+def _rows(judged: Judged, decisions: np.ndarray, thresholds: np.ndarray, never: np.ndarray) -> list[LabelRow]:
+    ap, matrix, unseen = judged.every_ap, judged.targets, judged.unseen
+    counts = support(matrix), known(matrix).sum(axis=0)
+    at_label = per_label_of_decisions(decisions, matrix)
+    rows: list[LabelRow] = []
+    columns = zip(judged.names, ap["none"], ap["voc"], *counts, thresholds, *at_label, strict=True)
+    for i, (name, plain, voc, positives, checked, threshold, precision, recall, f1) in enumerate(columns):
+        row: LabelRow = {
+            "name": name,
+            "ap": _percent(plain),
+            "ap_interpolated": _percent(voc),
+            "support": int(positives),
+            "known": int(checked),
+            "threshold": round(float(threshold), 6),
+            "precision": _percent(precision),
+            "recall": _percent(recall),
+            "f1": _percent(f1),
+        }
+        if unseen is not None:
+            row["unseen"] = bool(unseen[i])
+        if never[i]:
+            row["never_trained"] = True
+        rows.append(row)
+    return rows
+
+
+def _notes_on_labels(judged: Judged, rows: Sequence[LabelRow]) -> list[str]:
+    """Whose figures say little, and why."""
+    positives, counted, notes = support(judged.counted), judged.counted, []
+    if nowhere := sum(row["support"] == 0 for row in rows):
+        notes.append(f"{nowhere} of {len(rows)} labels have no positive here and are not scored")
+    notes += never_trained_notes([row for row in rows if row.get("never_trained")])
+    if few := int(((positives > 0) & (positives < FEW)).sum()):
+        notes.append(f"{few} labels have fewer than {FEW} positives here: their figures, and so the means, are rough")
+    if one_sided := int(((counted == ABSENT).sum(axis=0) == 0)[positives > 0].sum()):
+        notes.append(
+            f"{one_sided} labels are absent from no image here: an average precision of 100 says nothing of them"
         )
-    column = {name: i for i, name in enumerate(known_as)}
-    pairs = [(i, column[p]) for i, name in enumerate(known_as) if name for p in hierarchy.parents(name) if p in column]
-    alone = np.zeros(decisions.shape, bool)
-    for child, parent in pairs:
-        alone[:, child] |= decisions[:, child] & ~decisions[:, parent]
-    made = int(decisions[:, sorted({child for child, _ in pairs})].sum()) if pairs else 0
-    return {"levels": rows, "contradictions": _percent(alone.sum() / made if made else math.nan)}
+    return notes
+
+
+def _hold(results: dict[str, Any], metric: Metric, judged: Judged) -> bool:
+    """Put the figure at its place, if it has a meaning here; whether it has."""
+    value = metric.measure(judged)
+    before = at(results, metric.holder.rpartition(".")[0])
+    if value is not None:
+        put(results, metric.where, _rounded(value))
+    elif metric.holder and before is not None and at(results, metric.holder) is None:
+        put(results, metric.holder, {})
+    return value is not None
+
+
+def never_trained_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Which labels are left out for that (`rows` of results), and how the model does on those that are here."""
+    here = [row for row in rows if row["support"]]
+    if not here:
+        return []
+    said = [f"{row['name']} (AP {row['ap']:.1f}, {row['support']} images)" for row in here[:NAMED]]
+    more = f" and {len(here) - NAMED} more" if len(here) > NAMED else ""
+    return [
+        f"{len(here)} labels had no training image, so the model cannot know them; they count in no other figure: "
+        f"{', '.join(said)}{more}"
+    ]
 
 
 def describe(title: str, data: dict[str, Any], model: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
     """results.json: who was judged on what, then the figures."""
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"schema": SCHEMA, "title": title, "created": created, "data": data, "model": model, **figures}
+    made = {"schema": SCHEMA, "made_by": MADE_BY, "title": title, "created": created}
+    return {**made, "data": data, "model": model, **figures}
 
 
 def _percent(value: float) -> float | None:
     return None if math.isnan(value) else round(100 * float(value), 4)
-
-
-def _six(f1: F1) -> dict[str, float | None]:
-    return {name: _percent(getattr(f1, name)) for name in ("CP", "CR", "CF1", "OP", "OR", "OF1")}
-
-
-def _three(f1: F1) -> dict[str, float | None]:
-    return {"precision": _percent(f1.OP), "recall": _percent(f1.OR), "f1": _percent(f1.OF1)}
 
 
 # --- details for the report ---------------------------------------------------------------------------------------
@@ -205,8 +234,8 @@ def details(
         "curves": [_curve(scores[:, i], matrix[:, i]) for i in range(len(labels))],
         "calibration": {
             "edges": np.linspace(0, 1, len(bins.count) + 1).round(6).tolist(),
-            "score": _rounded(bins.mean_score),
-            "observed": _rounded(bins.frequency),
+            "score": _all_rounded(bins.mean_score),
+            "observed": _all_rounded(bins.frequency),
             "count": bins.count.tolist(),
         },
         "cooccurrence": _cooccurrence(matrix, labels),
@@ -216,21 +245,25 @@ def details(
     }
 
 
-def _rounded(values: np.ndarray) -> list[float | None]:
-    return [None if math.isnan(v) else round(float(v), 4) for v in values]
+def _rounded(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else round(value, 4)
 
 
-def _curve(scores: np.ndarray, states: np.ndarray) -> dict[str, list[float | None]] | None:
+def _all_rounded(values: np.ndarray) -> list[float | None]:
+    return [_rounded(float(value)) for value in values]
+
+
+def _curve(scores: np.ndarray, states: np.ndarray) -> Curve | None:
     if not (states == PRESENT).any():
         return None
     precision, recall, _ = precision_recall_curve(scores, states)
     pick = np.unique(np.linspace(0, len(recall) - 1, CURVE_POINTS).round().astype(int))
     steps = np.unique(np.searchsorted(recall, np.linspace(0, 1, CURVE_POINTS)).clip(0, len(recall) - 1))
     pick = steps if len(steps) > 1 else pick  # even in recall, where the curve is read
-    return {"precision": _rounded(precision[pick]), "recall": _rounded(recall[pick])}
+    return {"precision": _all_rounded(precision[pick]), "recall": _all_rounded(recall[pick])}
 
 
-def _cooccurrence(matrix: np.ndarray, labels: LabelSpace) -> dict[str, Any]:
+def _cooccurrence(matrix: np.ndarray, labels: LabelSpace) -> Cooccurrence:
     chosen = np.sort(np.argsort(-support(matrix), kind="stable")[:MOST_COOCCURRING])
     present = (matrix[:, chosen] == PRESENT).astype(np.float32)
     counts = (present.T @ present).round().astype(int)
@@ -239,9 +272,9 @@ def _cooccurrence(matrix: np.ndarray, labels: LabelSpace) -> dict[str, Any]:
 
 def _mistakes(
     scores: np.ndarray, matrix: np.ndarray, labels: LabelSpace, keys: Sequence[str] | np.ndarray, source: ImageSource
-) -> list[dict[str, Any]]:
+) -> list[Shown]:
     """Half the most confident false alarms, half the most surely missed labels; one per image."""
-    found = []
+    found: list[Shown] = []
     for kind, state, sign in (("missed", PRESENT, 1), ("false alarm", ABSENT, -1)):
         ranked = np.where(matrix == state, sign * scores, np.inf)
         worst_label = ranked.argmin(axis=1)
@@ -254,7 +287,7 @@ def _mistakes(
 
 def _hits(
     scores: np.ndarray, matrix: np.ndarray, labels: LabelSpace, keys: Sequence[str] | np.ndarray, source: ImageSource
-) -> list[dict[str, Any]]:
+) -> list[Shown]:
     """The surest labels that are there: the best image of a label, different labels and images."""
     ranked = np.where(matrix == PRESENT, scores, -np.inf)
     best = ranked.argmax(axis=0)  # [N]: row of each label's best image
@@ -276,7 +309,7 @@ def _shown(
     labels: LabelSpace,
     key: str,
     source: ImageSource,
-) -> dict[str, Any]:
+) -> Shown:
     said = {PRESENT: True, ABSENT: False, UNKNOWN: None}
     return {
         "file": key,

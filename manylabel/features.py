@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
@@ -33,6 +33,8 @@ class Features:
 
     stages: Mapping[str, Tensor]
     prefix: Tensor | None = None  # [B, P, C]: class and register tokens of the final stage, where there are any
+    size: tuple[int, int] | None = None  # (height, width) of the images in pixels, where they were seen
+    costs: Mapping[str, Tensor] = field(default_factory=dict)  # what the network costs beside its task, in training
 
     @property
     def final(self) -> Tensor:
@@ -47,4 +49,13 @@ class Features:
 
     def to(self, device: object) -> Features:
         moved = {name: stage.to(device, non_blocking=True) for name, stage in self.stages.items()}  # type: ignore[call-overload]
-        return Features(moved, None if self.prefix is None else self.prefix.to(device))  # type: ignore[call-overload]
+        return replace(self, stages=moved, prefix=None if self.prefix is None else self.prefix.to(device))  # type: ignore[call-overload]
+
+    def but(self, **stages: Tensor) -> Features:
+        """The same with other maps for some stages."""
+        return replace(self, stages={**self.stages, **stages})
+
+    def part(self, images: slice) -> Features:
+        """Some images of the batch."""
+        prefix = None if self.prefix is None else self.prefix[images]
+        return replace(self, stages={name: stage[images] for name, stage in self.stages.items()}, prefix=prefix)

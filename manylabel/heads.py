@@ -31,7 +31,8 @@ class WithHead(nn.Module):
         self._stages = reader.select(head.stages)
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.head(self._reader.read(images, self._stages))
+        logits: Tensor = self.head(self._reader.read(images, self._stages)).answer
+        return logits
 
 
 def attach(model: Any, head: str, num_labels: int, *, vectors: np.ndarray | None = None, **options: Any) -> WithHead:

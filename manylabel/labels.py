@@ -81,9 +81,25 @@ class LabelSpace:
 
 def known(matrix: np.ndarray) -> np.ndarray:
     """True where a label is present or absent, False where nobody said."""
-    return matrix != UNKNOWN
+    somebody_said: np.ndarray = matrix != UNKNOWN
+    return somebody_said
+
+
+def without(matrix: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The matrix in which nobody says anything of these labels ([N] bool), so that they count in no figure."""
+    return np.where(labels, np.int8(UNKNOWN), matrix) if labels.any() else matrix
 
 
 def support(matrix: np.ndarray) -> np.ndarray:
     """How many images have each label. [labels] int64"""
-    return (matrix == PRESENT).sum(axis=0, dtype=np.int64)
+    images: np.ndarray = (matrix == PRESENT).sum(axis=0, dtype=np.int64)
+    return images
+
+
+def never_trained(training_images: np.ndarray | None, unseen: np.ndarray | None, labels: int) -> np.ndarray:
+    """Labels that no training image had, so that the model cannot know them; unseen ones are judged by figures of their
+    own. [N] bool, none where it is not known."""
+    if training_images is None:
+        return np.zeros(labels, bool)
+    never: np.ndarray = (training_images == 0) & (True if unseen is None else ~unseen)
+    return never

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -13,9 +13,17 @@ Shares = Mapping[str, np.ndarray]  # stage → [n, 1], or [n, N] where every lab
 TOO_HIGH = 0.9
 
 
+class LabelShare(TypedDict):
+    """Of one label; None where no image has it."""
+
+    alpha: float | None
+    alphas: dict[str, float] | None  # of each stage
+
+
 def total_share(shares: Shares) -> np.ndarray:
     """α: all earlier stages together. [n, 1] or [n, N]"""
-    return np.sum(list(shares.values()), axis=0)
+    alpha: np.ndarray = np.sum(list(shares.values()), axis=0)
+    return alpha
 
 
 def brief(share: Any) -> float:
@@ -38,7 +46,7 @@ def warnings(shares: Shares | None) -> list[str]:
     ]
 
 
-def shares_of_labels(shares: Shares | None, matrix: np.ndarray) -> Sequence[dict[str, Any]] | None:
+def shares_of_labels(shares: Shares | None, matrix: np.ndarray) -> Sequence[LabelShare] | None:
     """For every label the mean over the images that have it (the paper's Table 3): α, and α of each stage."""
     if not shares:
         return None

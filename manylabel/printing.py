@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from manylabel.figure import figures, headlines_first, number, with_unit
+from manylabel.runtime.rich_console import Terminal
+from manylabel.runtime.terminal import echo
+
+LEVEL = ("level", "labels", "scored")  # what a level of a hierarchy is, beside its figures
 
 
 def prediction_line(prediction: Any, top: int | None) -> str:
@@ -21,46 +27,38 @@ def prediction_line(prediction: Any, top: int | None) -> str:
     )
 
 
+def written_images(path: Any, read: int, given: int) -> str:
+    """What a file of predictions holds."""
+    unread = given - read
+    return f"{read} images are in {path}" + (f"; {unread} could not be read" if unread else "")
+
+
+def print_warnings(out: Terminal, warnings: Iterable[str]) -> None:
+    """What must be read before any figure."""
+    for warning in warnings:
+        out.print(f"! {warning}", style="bold red", soft_wrap=True)
+
+
 def print_figures(results: dict[str, Any]) -> None:
     data = results["data"]
     table = Table(title=Text(f"{results['title']}: {data['name']} {data['split']}, {data['images']} images", "bold"))
     table.add_column("figure")
     table.add_column("percent", justify="right")
-    decided = "the highest score" if "top1" in results else "at each label's threshold"
-    rows = [
-        *((f"top-{k} accuracy", results[f"top{k}"]) for k in (1, 5) if f"top{k}" in results),
-        ("mAP (not interpolated)", results["mAP"]),
-        ("mAP (VOC-interpolated)", results["mAP_interpolated"]),
-        *((f"{name} (at 0.5)", results[name]) for name in ("CP", "CR", "CF1", "OP", "OR", "OF1")),
-        (f"CF1 ({decided})", results["at_thresholds"]["CF1"]),
-        (f"OF1 ({decided})", results["at_thresholds"]["OF1"]),
-        ("calibration error", results["calibration_error"]),
-    ]
-    rows += [(f"mAP of level {row['level']} ({row['labels']} labels)", row["mAP"]) for row in results.get("levels", ())]
-    rows += _zero_shot_rows(results.get("zero_shot"))
-    for name, value in rows:
-        table.add_row(name, "–" if value is None else f"{value:.2f}")
-    out = Console(highlight=False)
+    for figure in headlines_first(figures(results)):
+        table.add_row(Text(figure.title), with_unit(figure.value, figure.unit))
+    for level in results.get("levels", ()):
+        for key, value in level.items():
+            if key not in LEVEL:
+                table.add_row(Text(f"{key} of level {level['level']} ({level['labels']} labels)"), number(value))
+    out = Terminal()
+    print_warnings(out, results.get("warnings", ()))
     out.print(table)
     for note in [f"{results['labels_scored']} of {results['labels_total']} labels scored", *results["notes"]]:
-        out.print(f"  · {note}", markup=False, soft_wrap=True)
-
-
-def _zero_shot_rows(figures: dict[str, Any] | None) -> list[tuple[str, float | None]]:
-    if figures is None:
-        return []
-    unseen, every = figures["unseen_labels"], figures["unseen_labels"] + figures["seen_labels"]
-    rows = []
-    for kind, what in (("zsl", f"ZSL, {unseen} unseen labels"), ("gzsl", f"GZSL, all {every} labels")):
-        rows.append((f"mAP ({what})", figures[kind]["mAP"]))
-        rows += [(f"F1@{k} ({what})", value) for k, value in figures[kind]["f1_at"].items()]
-    rows.append(("mAP of the seen labels", figures["seen"]["mAP"]))
-    names = {"prevalence": "guessing", "nearest_seen_label": "the score of the seen label nearest in meaning"}
-    return rows + [(f"unseen mAP by {names[name]}", value) for name, value in figures["baselines"].items()]
+        out.print(f"  · {note}", soft_wrap=True)
 
 
 def print_split(result: Any) -> None:
-    out = Console(highlight=False)
+    out = Terminal()
     table = Table(title=Text("split"))
     for name in ("part", "images", "share", "wanted", "labels missing"):
         table.add_column(name, justify="left" if name == "part" else "right")
@@ -79,14 +77,14 @@ def print_split(result: Any) -> None:
         shown = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
         notes.append(f"{len(missing)} labels are not in every part, because their images belong together: {shown}")
     for note in notes:
-        out.print(f"  · {note}", markup=False, soft_wrap=True)
+        out.print(f"  · {note}", soft_wrap=True)
 
 
 def print_registry(registry: Any) -> None:
     for name, summary in registry.summary().items():
-        print(f"{name}: {summary}")
+        echo(f"{name}: {summary}")
         options = fields(registry.get(name).Options)
         settings = [f"{registry.kind}.{field.name} = {field.default!r}" for field in options]
         width = max(map(len, settings), default=0)
         for field, setting in zip(options, settings, strict=True):
-            print(f"    {setting:{width}}  {field.metadata.get('help', '')}")
+            echo(f"    {setting:{width}}  {field.metadata.get('help', '')}")

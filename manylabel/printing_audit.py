@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from manylabel.runtime.rich_console import Terminal
 
 SHOWN = 5
 MOST_LINES = 12  # of warnings
 
 
 def print_audit(findings: Any, notes: tuple[str, ...]) -> None:
-    out = Console(highlight=False)
+    out = Terminal()
     table = Table(title=Text(findings.name), show_header=False)
     for name, value in _rows(findings):
         table.add_row(name, Text(value))  # a label like [red] is a label, not a colour
     out.print(table)
     unreadable = [f"{key}: {reason}" for key, reason in list(findings.unreadable.items())[:SHOWN]]
     for line in [*notes, *unreadable]:
-        out.print(f"  · {line}", markup=False, soft_wrap=True)
+        out.print(f"  · {line}", soft_wrap=True)
     for line in findings.warnings[:MOST_LINES]:
-        out.print(f"  ! {line}", markup=False, soft_wrap=True)
+        out.print(f"  ! {line}", soft_wrap=True)
     if len(findings.warnings) > MOST_LINES:
-        out.print(f"  ! and {len(findings.warnings) - MOST_LINES} more", markup=False)
+        out.print(f"  ! and {len(findings.warnings) - MOST_LINES} more")
     for line in findings.problems:
-        out.print(f"  ✗ {line}", markup=False, soft_wrap=True)
+        out.print(f"  ✗ {line}", soft_wrap=True)
     out.print("trainable" if findings.trainable else "not trainable as it is")
 
 

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from manylabel.runtime.rich_console import Terminal
+
 
 def print_cache(entries: Sequence[Any], place: Path) -> None:
-    out = Console(highlight=False)
+    out = Terminal()
     if not entries:
-        out.print(f"nothing in {place}", markup=False, soft_wrap=True)
+        out.print(f"nothing in {place}", soft_wrap=True)
         return
     table = Table("key", "data", "images", "view", "stages", "MB", "used")
     for entry in entries:
@@ -28,7 +29,7 @@ def print_cache(entries: Sequence[Any], place: Path) -> None:
         )
     out.print(table)
     total = sum(entry.bytes for entry in entries)
-    out.print(f"{total / 1e9:.2f} GB in {place}", markup=False, soft_wrap=True)
+    out.print(f"{total / 1e9:.2f} GB in {place}", soft_wrap=True)
 
 
 def _stage(file: Any) -> str:

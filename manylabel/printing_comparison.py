@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from manylabel.figure import figures, headlines_first, with_unit
+from manylabel.printing import print_warnings
+from manylabel.runtime.rich_console import Terminal
+
 NAMED = 5  # labels that lose
-DECIDED = ("CF1", "OF1", "CR", "OR")
+AT_ONCE = 5  # methods in a table of figures
 
 
 def print_comparison(comparison: dict[str, Any], losing: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
-    out = Console(highlight=False)
+    out = Terminal()
+    print_warnings(out, comparison["warnings"])
     data = comparison["data"]
     title = Text(f"{data['name']} {data['split']}, {data['images']} images")
     table = _table(title, "seeds", "mAP", "±", "M trained", "G MAC", "seconds")
@@ -31,10 +35,8 @@ def print_comparison(comparison: dict[str, Any], losing: Callable[[dict[str, Any
             _number(m["train_seconds"], ".0f"),
         )
     out.print(table)
-    table = _table(Text("decided at 0.5"), *DECIDED)
-    for m in comparison["methods"]:
-        table.add_row(Text(m["name"]), *(_number(m[name], ".1f") for name in DECIDED))
-    out.print(table)
+    for first in range(0, len(comparison["methods"]), AT_ONCE):
+        out.print(_figure_table(comparison, comparison["methods"][first : first + AT_ONCE]))
     against = Text(f"against {comparison['baseline']}")
     table = _table(against, "mAP", "95 %", "labels +/−", "surely", "pairs +")
     for row in comparison["differences"]:
@@ -55,12 +57,23 @@ def print_comparison(comparison: dict[str, Any], losing: Callable[[dict[str, Any
             sure = "surely " if comparison["resamples"] else ""
             names = ", ".join(f"{label['name']} {label['change']:+.1f}" for label in worst[:NAMED])
             more = f" and {len(worst) - NAMED} more" if len(worst) > NAMED else ""
-            out.print(f"  · {row['method']}: {sure}worse: {names}{more}", markup=False, soft_wrap=True)
+            out.print(f"  · {row['method']}: {sure}worse: {names}{more}", soft_wrap=True)
     for pair in comparison["pairs"]:
         gaps = ", ".join(f"{name} {_number(gap, '.1f')}" for name, gap in pair["gap"].items())
-        out.print(f"  · gap between {' and '.join(pair['labels'])}: {gaps}", markup=False, soft_wrap=True)
+        out.print(f"  · gap between {' and '.join(pair['labels'])}: {gaps}", soft_wrap=True)
     for note in comparison["notes"]:
-        out.print(f"  · {note}", markup=False, soft_wrap=True)
+        out.print(f"  · {note}", soft_wrap=True)
+
+
+def _figure_table(comparison: dict[str, Any], methods: Sequence[dict[str, Any]]) -> Table:
+    """A row for each figure that any of the runs has, headlines first."""
+    table = Table(box=box.SIMPLE_HEAD, title=Text("figures in percent, means over seeds"), padding=(0, 1, 0, 0))
+    table.add_column("figure", overflow="fold", min_width=16)
+    for m in methods:
+        table.add_column(Text(m["name"]), justify="right", overflow="fold")
+    for one in headlines_first(figures(comparison, {})):
+        table.add_row(Text(one.title), *(with_unit(m[one.place], one.unit) for m in methods))
+    return table
 
 
 def _number(value: float | None, form: str) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from manylabel.runtime.rich_console import Terminal
 
 SHOWN_IMAGES = 5
 
 
 def print_hard(found: dict[str, Any], top: int, asked: bool) -> None:
     """`asked`: somebody named labels, so their images are listed."""
-    out = Console(highlight=False)
+    out = Terminal()
     data, pairs, hard = found["data"], found["pairs"], found["hard_pairs"]
     out.print(
         f"{found['run']} on {data['name']} {data['split']}: {hard} of {pairs} present labels are hard "
@@ -22,7 +23,7 @@ def print_hard(found: dict[str, Any], top: int, asked: bool) -> None:
         markup=False,
         soft_wrap=True,
     )
-    out.print(f"hard: {found['definition']}", markup=False, soft_wrap=True, style="dim")
+    out.print(f"hard: {found['definition']}", soft_wrap=True, style="dim")
     _labels(out, found, top)
     _ends(out, found)
     if found["correlations"]:
@@ -38,10 +39,10 @@ def print_hard(found: dict[str, Any], top: int, asked: bool) -> None:
     if found["second"]:
         _second(out, found["second"], top)
     for note in [*found["notes"], *(found["second"] or {}).get("notes", [])]:
-        out.print(f"  · {note}", markup=False, soft_wrap=True)
+        out.print(f"  · {note}", soft_wrap=True)
 
 
-def _labels(out: Console, found: dict[str, Any], top: int) -> None:
+def _labels(out: Terminal, found: dict[str, Any], top: int) -> None:
     rows = found["labels"][:top]
     title = f"labels with the largest share of hard instances, {len(rows)} of {len(found['labels'])}"
     table = _table(title, "label", "images", "hard", "share", "AP", "training", "object size")
@@ -58,21 +59,21 @@ def _labels(out: Console, found: dict[str, Any], top: int) -> None:
     out.print(table)
 
 
-def _ends(out: Console, found: dict[str, Any]) -> None:
+def _ends(out: Terminal, found: dict[str, Any]) -> None:
     for key, words in (("best", "best tenth by AP"), ("worst", "worst tenth by AP")):
         if found[key]:
             names = ", ".join(f"{row['name']} {row['ap']:.1f} ({row['support']})" for row in found[key])
-            out.print(f"{words} (images): {names}", markup=False, soft_wrap=True)
+            out.print(f"{words} (images): {names}", soft_wrap=True)
 
 
-def _correlations(out: Console, rows: list[dict[str, Any]]) -> None:
+def _correlations(out: Terminal, rows: list[dict[str, Any]]) -> None:
     table = _table("what goes together: Spearman's rank correlation over labels", "", "labels", "rho", "95 %")
     for row in rows:
         table.add_row(Text(row["name"]), str(row["labels"]), _number(row["rho"], "+.2f"), _between(row, "+.2f"))
     out.print(table)
 
 
-def _sizes(out: Console, rows: list[dict[str, Any]]) -> None:
+def _sizes(out: Terminal, rows: list[dict[str, Any]]) -> None:
     table = _table(
         "by the label's largest object", "size", "of the image", "pairs", "hard", "share", "95 %", "mAP", "labels"
     )
@@ -91,7 +92,7 @@ def _sizes(out: Console, rows: list[dict[str, Any]]) -> None:
     out.print(table)
 
 
-def _alphas(out: Console, found: dict[str, Any], top: int) -> None:
+def _alphas(out: Terminal, found: dict[str, Any], top: int) -> None:
     rows = sorted((row for row in found["labels"] if "alpha" in row), key=lambda row: -row["alpha"])[:top]
     table = _table("labels that take most from earlier stages", "label", "alpha", "AP", "hard share")
     for row in rows:
@@ -99,16 +100,16 @@ def _alphas(out: Console, found: dict[str, Any], top: int) -> None:
     out.print(table)
 
 
-def _images(out: Console, found: dict[str, Any], most: int) -> None:
+def _images(out: Terminal, found: dict[str, Any], most: int) -> None:
     if found["images_shown"]:
         out.print("hardest images (hard labels with !, easy ones with +):")
     for image in found["images_shown"][:most]:
         marks = {"hard": "!", "easy": "+", "found": "", "missed": ""}
         labels = ", ".join(f"{marks[label['state']]}{label['label']} {label['score']:.2f}" for label in image["labels"])
-        out.print(f"  {image['file']}: {labels}", markup=False, soft_wrap=True)
+        out.print(f"  {image['file']}: {labels}", soft_wrap=True)
 
 
-def _label_images(out: Console, label: dict[str, Any]) -> None:
+def _label_images(out: Terminal, label: dict[str, Any]) -> None:
     for key in ("smallest", "largest"):
         if label[key]:
             title = f"{label['label']}: the {key} scores of {label['images']} images with it"
@@ -119,7 +120,7 @@ def _label_images(out: Console, label: dict[str, Any]) -> None:
             out.print(table)
 
 
-def _second(out: Console, second: dict[str, Any], top: int) -> None:
+def _second(out: Terminal, second: dict[str, Any], top: int) -> None:
     first, other = second["names"]
     mean = second["mAP"]
     out.print(

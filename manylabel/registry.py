@@ -22,7 +22,8 @@ class Registry:
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
         def keep(cls: type[T]) -> type[T]:
             if name in self._classes:
-                raise ConfigError(f"two {self.kind}s are called {name!r}")
+                both = " and ".join(f"{one.__module__}.{one.__qualname__}" for one in (self._classes[name], cls))
+                raise ConfigError(f"two {self.kind}s are called {name!r}: {both}")
             self._classes[name] = cls
             return cls
 
@@ -36,7 +37,10 @@ class Registry:
 
     def get(self, name: str) -> Any:
         if name not in self._classes:
-            raise ConfigError(f"there is no {self.kind} {name!r}{closest(name, self._classes)}")
+            raise ConfigError(
+                f"there is no {self.kind} {name!r:.100}{closest(name, self._classes)} (one of your own is there once the "
+                "module that registers it is imported)"
+            )
         return self._classes[name]
 
     def options(self, part: Part | str) -> Any:
@@ -51,8 +55,9 @@ class Registry:
 
     def build(self, part: Part | str, **context: Any) -> Any:
         """The object the part names, from its options and what its kind is given (see the contracts)."""
-        name = part if isinstance(part, str) else part.name
-        return self.get(name)(self.options(part), **context)
+        cls, options = self.get(part if isinstance(part, str) else part.name), self.options(part)
+        variant = getattr(cls, "variant", None)  # a name may stand for several classes, by its options
+        return (cls if variant is None else variant(options))(options, **context)
 
     def summary(self) -> Mapping[str, str]:
         """name → first line of the class's docstring, for listings."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from manylabel.atomic import replacing
 from manylabel.error import DataError
+from manylabel.labels import ABSENT, PRESENT, UNKNOWN
+from manylabel.storage.atomic import replacing
+from manylabel.storage.npz_file import read_npz
 
 FILE_NAME = "scores.npz"
+AGAIN = "train again to write it anew"
 MOST_NUMBERS = 100_000_000  # 400 MB; above it the file is left out
 
 
@@ -36,13 +37,19 @@ def write_scores(folder: Path, keys: np.ndarray, scores: np.ndarray, matrix: np.
 def read_scores(folder: Path) -> Scores | None:
     """None where a run has none: it is older than this file, or too large for one."""
     path = folder / FILE_NAME
-    if not path.is_file():
+    if not path.exists():
         return None
-    try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-            found = Scores(stored["keys"], stored["scores"], stored["matrix"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path} cannot be read ({error}); train again to write it anew") from error
-    if found.scores.shape != found.matrix.shape or len(found.keys) != len(found.scores):
-        raise DataError(f"{path} holds scores {found.scores.shape} for labels {found.matrix.shape}")
-    return found
+    stored = read_npz(path, ("keys", "scores", "matrix"), advice=AGAIN)
+    keys, scores, matrix = stored["keys"], stored["scores"], stored["matrix"]
+    if scores.ndim != 2 or scores.shape != matrix.shape or keys.shape != scores.shape[:1]:
+        raise DataError(f"{path} holds scores {scores.shape} of {keys.shape} images for labels {matrix.shape}; {AGAIN}")
+    if keys.dtype.kind != "U" or scores.dtype.kind != "f" or matrix.dtype.kind != "i":
+        raise DataError(f"{path} holds {keys.dtype}, {scores.dtype} and {matrix.dtype}; {AGAIN}")
+    if not scores.size:
+        raise DataError(f"{path} holds no scores; {AGAIN}")
+    odd = ~((scores >= 0) & (scores <= 1))
+    if odd.any():
+        raise DataError(f"{path}, scores: {int(odd.sum())} of them are no numbers between 0 and 1; {AGAIN}")
+    if not np.isin(matrix, (ABSENT, PRESENT, UNKNOWN)).all():
+        raise DataError(f"{path}, matrix: an entry is none of {ABSENT}, {PRESENT} and {UNKNOWN}; {AGAIN}")
+    return Scores(keys, scores, matrix)

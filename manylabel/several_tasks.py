@@ -30,6 +30,14 @@ def model_has_tasks(path: str | Path) -> bool:
     return any((folder / "tasks.json").is_file() for folder in (Path(path), Path(path) / "bundle"))
 
 
+def warnings_of(results: Mapping[str, Any]) -> list[str]:
+    """What must be read before any figure of these results of one task or of several; those of old versions tell none."""
+    found = [str(warning) for warning in results.get("warnings", ())]
+    for name, task in results.get("tasks", {}).items():
+        found += [f"{name}: {warning}" for warning in task.get("warnings", ())]
+    return found
+
+
 def check_results(results: Mapping[str, Any], where: str | Path) -> None:
     """Results of several tasks that this version can show."""
     if results.get("schema") != SCHEMA:

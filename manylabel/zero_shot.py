@@ -1,21 +1,20 @@
-"""Labels that training never tells: which they are, how they are kept out of training, and how well they are recognised."""
+"""Labels that training never tells: which they are, and how they are kept out of training."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from manylabel.config import ZeroShotConfig
 from manylabel.data.table import Table
 from manylabel.error import ConfigError, DataError
-from manylabel.labels import PRESENT, UNKNOWN, LabelSpace, known, support
-from manylabel.metric import average_precision, f1_at_k, mean_defined
+from manylabel.labels import PRESENT, UNKNOWN, LabelSpace, known
+from manylabel.storage.plain_file import MB, read_text
 
 UNTOLD = "untold"
+LARGEST_LIST = 64 * MB
 
 
 def unseen_labels(config: ZeroShotConfig, table: Table) -> np.ndarray:
@@ -42,11 +41,7 @@ def unseen_labels(config: ZeroShotConfig, table: Table) -> np.ndarray:
 def label_names(given: str, setting: str = "zero_shot.unseen") -> list[str]:
     """Names with commas between them, or a .txt file with one in a line."""
     if is_file_name(given):
-        path = Path(given)
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{setting}: cannot read {path}: {error}") from error
+        text = read_text(Path(given.strip()), LARGEST_LIST, ConfigError)
         return [line.strip() for line in text.splitlines() if line.strip()]
     return [name.strip() for name in given.split(",") if name.strip()]
 
@@ -84,48 +79,3 @@ def without_unseen(config: ZeroShotConfig, table: Table, unseen: np.ndarray) -> 
             raise DataError(f"{table.name}: every training image shows an unseen label; nothing is left to train with")
         hidden = hidden.subset(np.setdiff1d(np.arange(len(table)), train[shown]))
     return hidden
-
-
-def zero_shot_figures(
-    scores: np.ndarray, matrix: np.ndarray, unseen: np.ndarray, vectors: np.ndarray | None
-) -> dict[str, Any]:
-    """ZSL (unseen labels only), GZSL (all labels) and seen labels, with two baselines for the unseen ones; percent."""
-    columns = np.flatnonzero(unseen)
-    baseline: dict[str, Any] = {"prevalence": _percent(_prevalence(matrix[:, columns]))}
-    if vectors is not None:
-        nearest = nearest_seen(vectors, unseen)
-        borrowed = scores[:, nearest]
-        baseline["nearest_seen_label"] = _percent(mean_defined(average_precision(borrowed, matrix[:, columns]))[0])
-    return {
-        "unseen_labels": len(columns),
-        "seen_labels": int((~unseen).sum()),
-        "zsl": _figures(scores[:, columns], matrix[:, columns]),
-        "gzsl": _figures(scores, matrix),
-        "seen": _figures(scores[:, ~unseen], matrix[:, ~unseen]),
-        "baselines": baseline,
-    }
-
-
-def nearest_seen(vectors: np.ndarray, unseen: np.ndarray) -> np.ndarray:
-    """For each unseen label the seen one with the most similar text vector (cosine). [U]"""
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    seen = np.flatnonzero(~unseen)
-    return seen[(unit[unseen] @ unit[seen].T).argmax(axis=1)]
-
-
-def _prevalence(matrix: np.ndarray) -> float:
-    """What scores without any sense reach: the mean share of positives among the known entries of the scored labels."""
-    positives = support(matrix)
-    share = positives / np.maximum(known(matrix).sum(axis=0), 1)
-    return float(share[positives > 0].mean()) if (positives > 0).any() else math.nan
-
-
-def _figures(scores: np.ndarray, matrix: np.ndarray) -> dict[str, Any]:
-    return {
-        "mAP": _percent(mean_defined(average_precision(scores, matrix))[0]),
-        "f1_at": {str(k): _percent(f1_at_k(scores, matrix, k).OF1) for k in (3, 5) if k <= scores.shape[1]},
-    }
-
-
-def _percent(value: float) -> float | None:
-    return None if math.isnan(value) else round(100 * float(value), 4)

@@ -1,37 +1,124 @@
-"""Shared fixtures: small real files on disk, tiny models with random weights, and a cache of their own."""
+"""What every test stands on: a machine of its own (home, caches, no network, one thread), small real files on disk,
+tiny models with random weights, and runs that are trained once and then only looked at."""
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable
+import random
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import pytest
-import torch
-from PIL import Image
+HOME = Path(tempfile.mkdtemp(prefix="manylabel-tests-"))  # before a library looks for its own folder
+os.environ |= {
+    "HOME": str(HOME),
+    "XDG_CACHE_HOME": str(HOME / "cache"),
+    "MANYLABEL_CACHE": str(HOME / "cache" / "manylabel"),
+    "HF_HOME": str(HOME / "cache" / "huggingface"),
+    "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
+}
 
-from manylabel import console
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
+from command import TINY  # noqa: E402
+from net.tables import ANEW, Watch  # noqa: E402
+from PIL import Image  # noqa: E402
+
+from manylabel import console  # noqa: E402
+from manylabel.data import file_stamp  # noqa: E402
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
-TINY = ("backbone.name=test_efficientnet", "backbone.weights=none", "backbone.image_size=64", "head.name=linear")
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 220), "white": (240, 240, 240)}
+LOOPBACK = ("127.", "::1", "localhost", "0.0.0.0", "::")
+TABLES = Watch()
+TABLES.install()
+
+
+# --- every test alone ------------------------------------------------------------------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    torch.set_num_threads(1)
+    connect = socket.socket.connect
+
+    def on_this_machine(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and not str(address[0]).startswith(LOOPBACK):
+            raise OSError(f"a test asked for {address}; tests have no network")
+        connect(self, address)
+
+    socket.socket.connect = on_this_machine  # type: ignore[method-assign]
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(HOME, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _alone(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A feature cache of its own, the same random numbers whatever ran before, nothing said aside."""
     monkeypatch.setenv("MANYLABEL_CACHE", str(tmp_path_factory.mktemp("cache")))
-
-
-@pytest.fixture(autouse=True)
-def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console, "QUIET", True)
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    torch.manual_seed(0)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _threads() -> None:
-    torch.set_num_threads(min(2, os.cpu_count() or 1))
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if every file had been there for a while: one that was written just now is not taken for unchanged."""
+    monkeypatch.setattr(file_stamp, "YOUNG", -1.0)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """What the test's data mean must not have changed either (net/tables.py)."""
+    TABLES.begin(str(item.config._tmp_path_factory.getbasetemp()))  # type: ignore[attr-defined]
+    result = yield
+    if not getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        changes = TABLES.differences(item.nodeid)
+        assert not changes, "if this is meant, run `make freeze` and say it in CHANGELOG.md: " + "; ".join(changes)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[Any]:
+    """Where all tools are promised (MANYLABEL_ALL_TOOLS=1, as in CI), a test that skips for want of one has failed."""
+    report = yield
+    if report.skipped and os.environ.get("MANYLABEL_ALL_TOOLS") and item.get_closest_marker("tool"):
+        report.outcome, report.longrepr = "failed", f"skipped, though every tool should be here: {report.longrepr}"
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """How to run alone what failed."""
+    stats = terminalreporter.stats
+    failed = dict.fromkeys(report.nodeid for kind in ("failed", "error") for report in stats.get(kind, ()))
+    if failed:
+        terminalreporter.section("run alone what failed", "-")
+    for test in failed:
+        terminalreporter.write_line(f".venv/bin/python -m pytest -p no:randomly '{test}'")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if ANEW and not hasattr(session.config, "workeroutput"):
+        TABLES.write()
+    elif ANEW:
+        session.config.workeroutput["tables"] = TABLES.anew
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """What a worker of pytest-xdist has seen."""
+    TABLES.anew |= getattr(node, "workeroutput", {}).get("tables", {})
+
+
+# --- small real files ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -70,10 +157,26 @@ def write_labelled_photos(folder: Path, count: int) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def photos_to_look_at(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as people have it: images/ and a labels.csv without a split. For all tests, so none may change it."""
+    return write_labelled_photos(tmp_path_factory.mktemp("all") / "photos", 48)
+
+
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    """A folder as people have it: images/ and a labels.csv without a split."""
-    return write_labelled_photos(tmp_path / "photos", 48)
+def photos(photos_to_look_at: Path, tmp_path: Path) -> Path:
+    """The same for one test, which may do with it what it likes."""
+    return Path(shutil.copytree(photos_to_look_at, tmp_path / "photos"))
+
+
+@pytest.fixture(scope="session")
+def trained(photos_to_look_at: Path) -> Path:
+    """The folder of a finished run on those photos. For all tests, so none may change it."""
+    from manylabel import run  # only here: TABLES stands before the door that this one goes through
+
+    out = photos_to_look_at.parent / "run"
+    run.train(str(photos_to_look_at), out=out, settings=[*TINY, "train.epochs=1", "data.workers=0"])
+    return out
 
 
 @pytest.fixture

@@ -1,7 +1,12 @@
-"""Image encoders: any timm model through one adapter."""
+"""Image encoders: any timm model, and the kinds that files of this room register, through one adapter."""
 
+from manylabel.backbone.backbone import Backbone
+from manylabel.backbone.body import BODIES, Body
 from manylabel.backbone.bundled import BUNDLED
+from manylabel.backbone.kinds import resolved
 from manylabel.backbone.quick import native_bfloat16
-from manylabel.backbone.timm import Backbone
+from manylabel.core.discovery import import_files
 
-__all__ = ["BUNDLED", "Backbone", "native_bfloat16"]
+import_files(__name__, __path__)
+
+__all__ = ["BODIES", "BUNDLED", "Backbone", "Body", "native_bfloat16", "resolved"]

@@ -12,8 +12,7 @@ of pixels.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from timm.layers import Attention, DropPath, Mlp, resample_abs_pos_embed
@@ -21,19 +20,17 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from manylabel.backbone.stem import Stem
+from manylabel.backbone.taps import sharing_cost, turn_of
 from manylabel.backbone.vit_size import VitSize, sparse_layers
 from manylabel.config import ExpertsConfig
-from manylabel.expert import MLPBank, Router, Routing, SparseExperts
+from manylabel.core.trace import Trace
+from manylabel.expert import MLPBank, Router, Routing, SparseExperts, importance_loss, load_loss, z_loss
 from manylabel.features import FINAL, Features
 
 SPREAD = 0.01  # how far experts that begin as the same MLP are apart, as a share of the spread of its weights
 
 
-@dataclass
-class Routes:
-    """What the routers decided in one pass: a routing for each sparse layer, by the number of the layer."""
-
-    layers: dict[int, Routing] = field(default_factory=dict)
+Routes = dict[int, Routing]  # what the routers decide in one pass, by the number of the layer
 
 
 class Block(nn.Module):
@@ -48,8 +45,8 @@ class Block(nn.Module):
         self.mlp: nn.Module = Mlp(size.width, size.hidden)
         self.drop_path = DropPath(drop_path)
 
-    def forward(self, x: Tensor, task: str, k: int, routes: Routes | None = None) -> Tensor:
-        """Tokens on their grid. [B, h, w, D] → [B, h, w, D]"""
+    def forward(self, x: Tensor, task: str, k: int, routes: Routes) -> Tensor:
+        """Tokens on their grid; a sparse layer adds to `routes`. [B, h, w, D] → [B, h, w, D]"""
         x = x + self.drop_path(self.look(self.norm1(x)))
         return x + self.drop_path(self.mlp(self.norm2(x)))
 
@@ -96,12 +93,10 @@ class SparseBlock(Block):
             bank.begin_alike(SPREAD)
         self.mlp = SparseExperts(bank, experts.capacity or None, experts.priority, experts.static)
 
-    def forward(self, x: Tensor, task: str, k: int, routes: Routes | None = None) -> Tensor:
+    def forward(self, x: Tensor, task: str, k: int, routes: Routes) -> Tensor:
         x = x + self.drop_path(self.look(self.norm1(x)))
         z = self.norm2(x)
-        routing = self.router(z, task, k)
-        if routes is not None:
-            routes.layers[self.number] = routing
+        routing = routes[self.number] = self.router(z, task, k)
         return x + self.drop_path(self.mlp(z, routing))
 
 
@@ -133,8 +128,14 @@ class TaskEmbedding(nn.Module):
         return tokens + position.view(1, *grid, -1)
 
 
+def stage_ends(layers: int) -> dict[str, int]:
+    """stage1 … stage4: behind how many blocks each quarter of them ends."""
+    return {f"stage{quarter}": math.ceil(layers * quarter / 4) for quarter in range(1, 5)}
+
+
 class MoeViT(nn.Module):
-    """images of a task → Features with one map, `final`; `k` experts of each token in the sparse layers."""
+    """images of a task → Features: `final`, and a map behind each quarter of the blocks that is asked for; `k` experts of
+    each token in the sparse layers."""
 
     def __init__(
         self,
@@ -146,8 +147,8 @@ class MoeViT(nn.Module):
         stem: Stem | None = None,
     ) -> None:
         super().__init__()
-        self.size, self.patch, self.stem = size, patch, stem
-        self.channels = {FINAL: size.width}
+        self.size, self.patch, self.stem, self.experts = size, patch, stem, experts
+        self.channels = dict.fromkeys((*stage_ends(size.layers), FINAL), size.width)
         tasks = list(image_sizes)
         grids = {task: math.ceil(side / patch) for task, side in image_sizes.items()}
         read = (patch, 3) if stem is None else (1, stem.channels)
@@ -175,12 +176,50 @@ class MoeViT(nn.Module):
             return len(self.blocks) + 1
         return len(self.blocks) - int(rest.partition(".")[0]) if place == "blocks" else 0
 
-    def forward(self, images: Tensor, task: str, k: int = 1, routes: Routes | None = None) -> Features:
-        """[B, 3, H, W] → final [B, D, h, w]"""
+    def forward(
+        self,
+        images: Tensor,
+        task: str,
+        k: int = 1,
+        trace: Trace | None = None,
+        stages: Iterable[str] = (),
+        costs_from: int = 0,
+    ) -> Features:
+        """[B, 3, H, W] → final [B, D, h, w] and these stages; in training with what the routers, or layers of the task's
+        own, cost: those from block number `costs_from` on."""
+        routes: Routes = {}
+        ends = stage_ends(len(self.blocks))
+        wanted = {stage: ends[stage] for stage in stages if stage != FINAL}
+        maps: dict[str, Tensor] = {}
+
+        def through(layer: nn.Module, x: Tensor) -> Tensor:
+            with turn_of(task):  # also when a layer is computed again for the backward pass
+                y: Tensor = layer(x, task, k, routes)
+            return y
+
         x = self.embed[task](images if self.stem is None else self.stem(images))
-        for layer in self.blocks:
+        for number, layer in enumerate(self.blocks, start=1):
             if self.recompute and self.training:
-                x = checkpoint(layer, x, task, k, routes, use_reentrant=False)
+                x = checkpoint(through, layer, x, use_reentrant=False)
             else:
-                x = layer(x, task, k, routes)
-        return Features({FINAL: self.norm(x).permute(0, 3, 1, 2)})
+                x = through(layer, x)
+            maps |= {stage: x.permute(0, 3, 1, 2) for stage, end in wanted.items() if end == number}
+        if trace is not None and trace.routes is not None:
+            trace.routes.update(routes)
+        size = (images.shape[-2], images.shape[-1])
+        counted = {number: routing for number, routing in routes.items() if number >= costs_from}
+        costs = self._costs(counted, task) if self.training else {}
+        return Features({**maps, FINAL: self.norm(x).permute(0, 3, 1, 2)}, size=size, costs=costs)
+
+    def _costs(self, routes: Routes, task: str) -> dict[str, Tensor]:
+        """What routers, or layers of a task's own, cost beside the task: summed over layers, weighed."""
+        e = self.experts
+        costs: dict[str, Tensor] = {}
+        kinds = (("importance", importance_loss, e.importance), ("load", load_loss, e.load), ("z", z_loss, e.z_loss))
+        with torch.autocast(self.norm.weight.device.type, enabled=False):
+            for name, cost, weight in kinds:
+                if weight and routes:
+                    costs[name] = weight * torch.stack([cost(routing) for routing in routes.values()]).sum()
+            if e.sharing == "taps":
+                costs["own_layers"] = e.taps_penalty * sharing_cost(self.blocks, task)
+        return costs

@@ -1,16 +1,66 @@
-"""Any timm model's features as named stages, whatever shape its family gives them."""
+"""Any timm model's features as named stages, whatever shape its family gives them.
+
+What a family does not hand out is heard by ears: hooks that are put on its modules once, when stages are selected, and
+that listen only during a pass which asks them to, in the thread that asks. So a pass changes nothing in the model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from manylabel.core.trace import Trace
 from manylabel.error import ConfigError
 from manylabel.features import ENTRY, FINAL, Features, find_stage
+
+
+@dataclass
+class Listening:
+    """One pass that asks the ears of a model."""
+
+    reader: StageReader
+    stages: frozenset[str]  # whose outputs are wanted
+    heard: dict[str, Tensor] = field(default_factory=dict)
+    last: str | None = None  # the pass ends behind this stage
+    instead: Mapping[str, Tensor] = field(default_factory=dict)  # what a stage gives in place of its own
+    leaf: str | None = None  # a graph begins at this stage's output
+
+    @property
+    def asks(self) -> bool:
+        return bool(self.stages or self.instead or self.leaf)
+
+
+PASS: ContextVar[Listening | None] = ContextVar("manylabel_pass", default=None)
+
+
+class Ear:
+    """A hook behind the module of a stage."""
+
+    def __init__(self, reader: StageReader, stage: str) -> None:
+        self.reader, self.stage = reader, stage
+
+    def __call__(self, _module: nn.Module, _inputs: Any, output: Any) -> Any:
+        now, stage = PASS.get(), self.stage
+        if now is None or now.reader is not self.reader:
+            return None
+        if stage in now.instead:
+            return now.instead[stage]
+        several = isinstance(output, (tuple, list))
+        if stage == now.leaf:
+            now.heard[stage] = (output[0] if several else output).detach().contiguous().requires_grad_()
+            begun = now.heard[stage].clone()  # what follows may work in place
+            return type(output)([begun, *output[1:]]) if several else begun
+        if stage in now.stages:
+            now.heard[stage] = output[0] if several and stage != now.last else output
+        if stage == now.last and not torch.compiler.is_exporting():  # an export leaves unused parts out by itself
+            raise _Enough
+        return None
 
 
 class StageReader:
@@ -23,25 +73,59 @@ class StageReader:
             f"stage{i + 1}": info["num_chs"] for i, info in enumerate(getattr(body, "feature_info", []))
         }
         self.channels[FINAL] = body.num_features
+        self.ears: set[str] = set()
+        self.hands_out = hasattr(body, "forward_intermediates")
 
-    def select(self, stages: Iterable[str]) -> tuple[str, ...]:
-        """These stages and `final`, in the order of the model."""
-        wanted = {find_stage(stage, self.channels, "stages", self.name) for stage in stages}
+    def select(self, stages: Iterable[str], cut: str | None = None) -> tuple[str, ...]:
+        """These stages and `final`, in the order of the model; they can be read from now on, also in two parts."""
+        wanted = {find_stage(stage, self.channels, "stages", self.name) for stage in stages} - {FINAL}
+        for stage in wanted if cut is not None or not self.hands_out else ():
+            self.listen_at(stage)
+        if cut is not None:
+            self.listen_at(cut)
         return tuple(name for name in self.channels if name == FINAL or name in wanted)
 
-    def read(self, x: Tensor, stages: Sequence[str]) -> Features:
+    def listen_at(self, stage: str) -> None:
+        """Put an ear behind this stage, once."""
+        if stage not in self.ears:
+            self.module(stage).register_forward_hook(Ear(self, stage))
+            self.ears.add(stage)
+
+    def read(self, x: Tensor, stages: Sequence[str], trace: Trace | None = None) -> Features:
         """Features of normalised images [B, 3, H, W]."""
+        return self._read(x, stages, trace=trace)[0]
+
+    def read_from(self, x: Tensor, stages: Sequence[str], leaf: str) -> tuple[Features, Tensor]:
+        """The same, and the output of the stage `leaf` as its family has it, at which a graph begins."""
+        features, heard = self._read(x, stages, leaf)
+        if leaf not in heard:
+            raise ConfigError(f"{self.name} shows nothing at {leaf}; use another stage, or final")
+        return features, heard[leaf]
+
+    def _read(
+        self, x: Tensor, stages: Sequence[str], leaf: str | None = None, trace: Trace | None = None
+    ) -> tuple[Features, dict[str, Tensor]]:
         size = (x.shape[-2], x.shape[-1])
         earlier = [name for name in stages if name != FINAL]
-        if not earlier:
-            return self._with_final(self.body.forward_features(x), {}, size)
-        if hasattr(self.body, "forward_intermediates"):
-            indices = [int(name.removeprefix("stage")) - 1 for name in earlier]
-            final, maps = self.body.forward_intermediates(x, indices=indices, output_fmt="NCHW", stop_early=False)
-            return self._with_final(final, dict(zip(earlier, maps, strict=True)), size)
-        with self._listening(earlier) as heard:
-            final = self.body.forward_features(x)
-        return self._with_final(final, self._maps(heard, earlier, size), size)
+        costs: dict[str, Tensor] = {}
+        with self._listening([] if self.hands_out else earlier, leaf=leaf) as heard:
+            if earlier and self.hands_out:
+                indices = [int(name.removeprefix("stage")) - 1 for name in earlier]
+                final, given = self.body.forward_intermediates(x, indices=indices, output_fmt="NCHW", stop_early=False)
+                maps = dict(zip(earlier, given, strict=True))
+            else:
+                final, costs = self._final(x, trace)
+                maps = self._maps(heard, earlier, size)
+        return self._with_final(final, maps, size, costs), heard
+
+    def _final(
+        self, x: Tensor, trace: Trace | None = None, since: str | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The final stage as its family has it, and what the network costs beside its task."""
+        costs: dict[str, Tensor] = {}
+        if getattr(self.body, "traced", False):
+            return self.body.forward_features(x, trace=trace, costs=costs, since=since), costs
+        return self.body.forward_features(x), costs
 
     # --- in two parts: up to a stage, and on from there ---------------------------------------------------------------
 
@@ -55,9 +139,16 @@ class StageReader:
                 f"{self.name} gives no tensor at {cut}, so it cannot be trained from there; choose another"
             )
         size = (x.shape[-2], x.shape[-1])
-        return Features({**self._maps(heard, before, size), ENTRY: heard[cut]})
+        return Features({**self._maps(heard, before, size), ENTRY: heard[cut]}, size=size)
 
-    def go_on(self, features: Features, cut: str, stages: Sequence[str], size: tuple[int, int]) -> Features:
+    def go_on(
+        self,
+        features: Features,
+        cut: str,
+        stages: Sequence[str],
+        size: tuple[int, int],
+        trace: Trace | None = None,
+    ) -> Features:
         """The second part: all of `stages` from what `enter` gave of images of this size.
 
         A blank image runs through the first part, whose result is then exchanged: that works for every family, and
@@ -66,16 +157,12 @@ class StageReader:
         entry = features.stages[ENTRY]
         before = self.before(cut, stages)
         behind = [name for name in stages if name not in (*before, cut, FINAL)]
-        exchange = self.module(cut).register_forward_hook(lambda *_: entry)
-        try:
-            with self._listening(behind) as heard:
-                final = self.body.forward_features(entry.new_zeros(1, 3, *size))
-        finally:
-            exchange.remove()
+        with self._listening(behind, instead={cut: entry}) as heard:
+            final, costs = self._final(entry.new_zeros(1, 3, *size), trace, since=cut)
         heard[cut] = entry
         maps = {name: features.stages[name] for name in before}
         maps |= self._maps(heard, [name for name in stages if name in (cut, *behind)], size)
-        return self._with_final(final, maps, size)
+        return self._with_final(final, maps, size, costs)
 
     def before(self, cut: str, stages: Sequence[str]) -> list[str]:
         """Those of `stages` that come before the stage `cut`."""
@@ -84,17 +171,20 @@ class StageReader:
 
     # --- whatever shape a family gives its features -------------------------------------------------------------------
 
-    def _with_final(self, x: Tensor, stages: dict[str, Tensor], size: tuple[int, int]) -> Features:
+    def _with_final(
+        self, x: Tensor, stages: dict[str, Tensor], size: tuple[int, int], costs: Mapping[str, Tensor]
+    ) -> Features:
         """timm's last features are a map, a map with channels last, or tokens behind class and register tokens."""
         if not isinstance(x, Tensor) or x.ndim not in (3, 4):
             raise ConfigError(f"{self.name} gives neither a map nor tokens; choose another backbone")
         stages[FINAL], prefix = self._map(x, self.channels[FINAL], size)
-        return Features(stages, prefix)
+        return Features(stages, prefix, size, costs)
 
     def _map(self, x: Tensor, channels: int, size: tuple[int, int]) -> tuple[Tensor, Tensor | None]:
         """[B, C, H, W] of features in any order, and the tokens [B, P, C] that stand for no place, if there are any."""
         if x.ndim == 4:
-            last = x.shape[1] != channels and x.shape[-1] == channels
+            told = getattr(self.body, "channels_last", None)
+            last = x.shape[1] != channels and x.shape[-1] == channels if told is None else told
             return (x.permute(0, 3, 1, 2) if last else x), None
         extra = getattr(self.body, "num_prefix_tokens", 0)
         if not extra and round((x.shape[1] - 1) ** 0.5) ** 2 == x.shape[1] - 1:
@@ -130,24 +220,17 @@ class StageReader:
         return module
 
     @contextmanager
-    def _listening(self, stages: Sequence[str], last: str | None = None) -> Iterator[dict[str, Tensor]]:
-        """Collects what the modules of these stages give; ends the pass behind the stage `last`."""
-        heard: dict[str, Tensor] = {}
-
-        def listener(stage: str) -> Callable[..., None]:
-            def listen(_module: nn.Module, _inputs: Any, output: Any) -> None:
-                heard[stage] = output[0] if isinstance(output, (tuple, list)) and stage != last else output
-                if stage == last and not torch.compiler.is_exporting():  # an export leaves unused parts out by itself
-                    raise _Enough
-
-            return listen
-
-        hooks = [self.module(stage).register_forward_hook(listener(stage)) for stage in stages]
+    def _listening(self, stages: Sequence[str], **how: Any) -> Iterator[dict[str, Tensor]]:
+        """Collects what the modules of these stages give (see `Listening`)."""
+        now = Listening(self, frozenset(stages), **how)
+        if not now.asks:
+            yield now.heard
+            return
+        token = PASS.set(now)
         try:
-            yield heard
+            yield now.heard
         finally:
-            for hook in hooks:
-                hook.remove()
+            PASS.reset(token)
 
 
 class _Enough(Exception):

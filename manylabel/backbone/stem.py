@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from manylabel.backbone.timm import Backbone
 from manylabel.config import BackboneConfig
 from manylabel.error import ConfigError
 from manylabel.features import FINAL
@@ -25,6 +24,8 @@ class Stem(nn.Module):
 
     def __init__(self, name: str, patch: int, load_weights: bool = True) -> None:
         super().__init__()
+        from manylabel.backbone.backbone import Backbone  # which has bodies, which may have a stem
+
         self.patch, self.body = patch, Backbone(BackboneConfig(name, freeze="frozen"), load_weights)
         side = 8 * patch
         every = [stage for stage in self.body.channels if stage != FINAL]

@@ -9,6 +9,8 @@ The indicator is passed straight through by the gradient.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor, nn
@@ -18,22 +20,35 @@ THRESHOLD = 0.1  # τ
 START = 0.2  # of every score: above the threshold, so that all layers may change to begin with
 
 
+TURN: ContextVar[str | None] = ContextVar("manylabel_turn", default=None)
+
+
+@contextmanager
+def turn_of(task: str) -> Iterator[None]:
+    """Inside, in this thread, layers compute for this task."""
+    token = TURN.set(task)
+    try:
+        yield
+    finally:
+        TURN.reset(token)
+
+
 class TapsLinear(nn.Linear):
-    """A linear layer with a change ΔW_j for every task; `task` says whose turn it is, None = the shared weights."""
+    """A linear layer with a change ΔW_j for every task: `turn_of` says for which; the shared weights outside of it."""
 
     def __init__(self, shared: nn.Linear, tasks: Sequence[str]) -> None:
         super().__init__(shared.in_features, shared.out_features, bias=shared.bias is not None)
         self.load_state_dict(shared.state_dict())
         self.delta = nn.ParameterDict({task: nn.Parameter(torch.zeros_like(self.weight)) for task in tasks})
         self.score = nn.ParameterDict({task: nn.Parameter(torch.tensor(START)) for task in tasks})
-        self.task: str | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.task is None:
+        task = TURN.get()
+        if task is None:
             return super().forward(x)
-        s = self.score[self.task]
+        s = self.score[task]
         chosen = (s >= THRESHOLD).to(s) + s - s.detach()  # 1[s ≥ τ], with the gradient of s
-        return linear(x, self.weight + chosen * self.delta[self.task], self.bias)
+        return linear(x, self.weight + chosen * self.delta[task], self.bias)
 
 
 def with_changes(body: nn.Module, tasks: Sequence[str]) -> None:
@@ -46,11 +61,6 @@ def with_changes(body: nn.Module, tasks: Sequence[str]) -> None:
 
 def taps_layers(body: nn.Module) -> Iterator[TapsLinear]:
     return (module for module in body.modules() if isinstance(module, TapsLinear))
-
-
-def take_turn(body: nn.Module, task: str) -> None:
-    for layer in taps_layers(body):
-        layer.task = task
 
 
 def sharing_cost(body: nn.Module, task: str) -> Tensor:

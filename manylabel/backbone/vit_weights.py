@@ -8,13 +8,12 @@ from typing import Any
 
 import timm
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from timm.layers import Mlp, resample_abs_pos_embed
 from torch import Tensor, nn
 
 from manylabel.backbone.moe_vit import SPREAD, MoeViT
 from manylabel.error import ConfigError, WeightsError
+from manylabel.storage.tensor_file import read_tensors
 
 
 @torch.no_grad()
@@ -49,10 +48,7 @@ def begin_with(vit: MoeViT, weights: str) -> tuple[Sequence[float], Sequence[flo
 
 def _read(weights: str) -> tuple[dict[str, Tensor], tuple[Sequence[float], Sequence[float]] | None]:
     if weights.endswith(".safetensors"):
-        try:
-            return load_file(Path(weights)), None
-        except (OSError, SafetensorError) as error:
-            raise WeightsError(f"vit.weights: {weights} cannot be read: {error}") from error
+        return read_tensors(Path(weights), WeightsError).tensors, None
     try:
         model: Any = timm.create_model(weights, pretrained=True)
     except Exception as error:  # timm raises whatever the hub's client raises

@@ -7,26 +7,24 @@ A "flop" of the paper is a multiply-add; torch's counter counts two for each, so
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
 
-from manylabel.atomic import write_text
 from manylabel.backbone.bundled import BUNDLED
 from manylabel.error import ConfigError
-from manylabel.head import HEADS, HSQ, Head, MLDecoder
+from manylabel.head import HEADS, HSQ, Head
+from manylabel.head.group_decoder import GroupDecoder
 from manylabel.head.grouping import group_size
 from manylabel.heads import attach
+from manylabel.runtime.rich_console import Terminal
 from manylabel.suggest import closest
 
 WORD_SIZE = 50  # of stand-in text vectors, GloVe's
@@ -171,7 +169,7 @@ def measure(backbone: str, size: int, head: str, options: Mapping[str, Any], lab
 
 def _queries(head: Head) -> int | None:
     """How many queries look at the image."""
-    if isinstance(head, MLDecoder | HSQ):
+    if isinstance(head, GroupDecoder | HSQ):
         return group_size(head.num_labels, head.size)
     return None if head.pooled else head.num_labels
 
@@ -281,12 +279,12 @@ def print_costs(rows: Sequence[Cost]) -> None:
             paper, relative, off = _beside(row)
             rest = [paper, off] if sized else [_ratio(row.relative), paper, relative, off]
         table.add_row(f"{row.backbone} {row.size}", f"{row.head}{queries}", f"{row.labels}", *sizes, macs, *rest)
-    out = Console(highlight=False)
+    out = Terminal()
     out.print(table)
     for word in dict.fromkeys(row.explanation for row in rows if row.explanation):
         where = ", ".join(f"{r.head} with {r.labels:,} labels" for r in rows if r.explanation == word)
         told = word if sized else f"more than 5 % off ({where}): {word}"
-        out.print(f"  · {told}", soft_wrap=True, markup=False)
+        out.print(f"  · {told}", soft_wrap=True)
 
 
 def _beside(row: Cost) -> tuple[str, str, str]:
@@ -297,7 +295,3 @@ def _beside(row: Cost) -> tuple[str, str, str]:
 
 def _ratio(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}" if value < 10 else f"{value:.1f}"
-
-
-def write_costs(rows: Sequence[Cost], path: Path) -> None:
-    write_text(path, json.dumps([asdict(row) for row in rows], indent=1) + "\n")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from rich.console import Console
 from rich.table import Table as Printed
 from torch import Tensor
 
 from manylabel import console
-from manylabel.atomic import write_json
 from manylabel.data.objects import Objects
 from manylabel.data.scenes import draw_scene
 from manylabel.data.source import SceneSource
@@ -29,6 +26,7 @@ from manylabel.explain.method import ATTENTION, choose
 from manylabel.explain.pointing import box_area, energy_inside, points_inside
 from manylabel.features import FINAL, Features
 from manylabel.predict import Predictor
+from manylabel.runtime.rich_console import Terminal
 
 SIDE = 224  # pixels of the longer side at which maps and boxes are compared
 BATCH = 16
@@ -175,13 +173,11 @@ def _ways(
         together = {"+".join(mean): tuple(mean)} | {stage: (stage,) for stage in mean}
         for name, parts in together.items():
             yield (ATTENTION, name), lambda i, k, parts=parts: {stage: mean[stage][i, k] for stage in parts}  # type: ignore[misc]
-    backwards = None
     for stage in stages:
         if stage == FINAL:
             found = final_map(model, features)
         else:
-            backwards = backwards or Backwards(model)
-            found = backwards(images, stage)
+            found = Backwards(model, predictor.contiguous, stage)(images)
         plain, plus = [], []
         for column in columns.unbind(1):
             gradient = found.gradient(column)
@@ -202,8 +198,4 @@ def print_rows(rows: Sequence[Row]) -> None:
     for row in sorted(rows, key=lambda row: -row.pointing):
         figures = (f"{value:.1f}" for value in (row.pointing, row.energy, row.empty))
         table.add_row(row.method, row.stage, *figures)
-    Console().print(table)
-
-
-def write_rows(rows: Sequence[Row], path: Path) -> None:
-    write_json(path, [asdict(row) for row in rows])
+    Terminal().print(table)

@@ -26,8 +26,8 @@ from manylabel.config import Config, DataConfig, make_config
 from manylabel.data.read import read_table
 from manylabel.data.source import FileSource
 from manylabel.data.table import Table
+from manylabel.engine.export import need_onnx
 from manylabel.error import ConfigError, DataError, ManylabelError
-from manylabel.onnx_file import need_onnx
 
 BATCH = 16
 PASSES = 3
@@ -128,7 +128,7 @@ def _mean(features: torch.Tensor, channels: int) -> torch.Tensor:
 
 def _ours(table: Table, backbone: str, workers: int, runtime: str) -> Callable[[], np.ndarray]:
     from manylabel.allocator import keep_memory
-    from manylabel.cache.runtime import choose_runtime
+    from manylabel.cache.engine_choice import choose_engine
     from manylabel.data.dataset import ImageDataset, pixel_loader
     from manylabel.data.sampler import EpochBatches
     from manylabel.data.transform import evaluation_transform, needed_side
@@ -137,13 +137,13 @@ def _ours(table: Table, backbone: str, workers: int, runtime: str) -> Callable[[
     keep_memory()
     model = Model(_config(backbone), 1).eval()
     p = model.backbone.preprocess
-    engine = choose_runtime(runtime, model, p, "cpu", len(table))
+    engine = choose_engine(runtime, model, p, "cpu", len(table))
     dataset = ImageDataset(table, evaluation_transform(p), needed_side(p))
 
     def once() -> np.ndarray:
         loader = pixel_loader(dataset, EpochBatches(np.arange(len(table)), BATCH, shuffle=False), workers)
-        with torch.inference_mode():
-            return np.concatenate([engine(batch.pixels)["final"].flatten(1).numpy() for batch in loader])
+        features = [engine(batch.pixels.numpy())["final"] for batch in loader]
+        return np.concatenate([maps.reshape(len(maps), -1) for maps in features])
 
     return once
 

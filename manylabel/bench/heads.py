@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from manylabel.allocator import keep_memory
 from manylabel.bench.table import Row, interleave, less_is_better
 from manylabel.config import Part
+from manylabel.core.output import Output
 from manylabel.features import FINAL, Features
 from manylabel.head import HEADS, Head
 
@@ -120,7 +121,9 @@ def _step(head: nn.Module, inputs: Any, mode: str) -> Callable[[], None]:
         head.train()
         for parameter in head.parameters():
             parameter.grad = None
-        head(inputs).square().mean().backward()
+        output = head(inputs)
+        logits = output.logits if isinstance(output, Output) else output  # the peer's are bare
+        logits.square().mean().backward()
 
     return train if mode == "train" else judge
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from torch import nn
 
 from manylabel.allocator import keep_memory
-from manylabel.atomic import write_text
 from manylabel.bench.cost import options_of
 from manylabel.bench.memory import peak_megabytes
 from manylabel.config import Part
 from manylabel.features import FINAL, Features
 from manylabel.head import HEADS
+from manylabel.runtime.rich_console import Terminal
 
 CHANNELS, GRID = 1280, 7  # EfficientNet-Lite0 at 224 px
 BATCH = 32
@@ -92,7 +89,7 @@ def step(head: nn.Module, features: Features, mode: str) -> Callable[[], None]:
 
     def train() -> None:
         head.train().zero_grad(set_to_none=True)
-        head(features).square().mean().backward()
+        head(features).logits.square().mean().backward()
 
     return train if mode == "train" else judge
 
@@ -127,8 +124,4 @@ def print_speeds(rows: Sequence[Speed], batch: int = BATCH) -> None:
             f"{row.train_ratio:.2f}",
             "–" if row.peak_mb is None else f"{row.peak_mb:.0f}",
         )
-    Console(highlight=False).print(table)
-
-
-def write_speeds(rows: Sequence[Speed], path: Path) -> None:
-    write_text(path, json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    Terminal().print(table)

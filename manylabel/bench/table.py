@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+
+from manylabel.runtime.rich_console import Terminal
+from manylabel.storage.atomic import write_json
+from manylabel.storage.output import MADE_BY
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,12 @@ def _seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def write_json(rows: Sequence[Row], path: Path | str) -> None:
-    """A list of objects with the fields of Row."""
-    Path(path).write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n", encoding="utf-8")
+def write_rows(rows: Sequence[Any], path: Path) -> None:
+    """Any table's rows, each as an object with its fields."""
+    write_json(path, {"made_by": MADE_BY, "rows": [asdict(row) for row in rows]})
 
 
-def print_table(rows: Sequence[Row], console: Console | None = None) -> None:
+def print_table(rows: Sequence[Row], console: Terminal | None = None) -> None:
     table = Table()
     for heading in ("what", "case", "ours", "peer", "ratio", "unit", "compared with"):
         table.add_column(heading, overflow="fold")  # never cut a name short
@@ -60,4 +63,4 @@ def print_table(rows: Sequence[Row], console: Console | None = None) -> None:
         table.add_row(
             row.name, row.case, f"{row.ours:.4g}", f"{row.peer:.4g}", f"{row.ratio:.2f}×", row.unit, row.peer_name
         )
-    (console or Console()).print(table)
+    (console or Terminal()).print(table)

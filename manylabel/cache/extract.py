@@ -2,10 +2,12 @@
 
     <cache folder>/features/<key>/facts.json        what it is: backbone, weights, images, how they were prepared
                                   <stage>.bin       the numbers [images, C, H, W], one file per stage
-                                  <stage>.json      how far they are, what could not be read, checksum
+                                  <stage>.json      how far they are, what could not be read, checksums
                                   lock              held while somebody writes; its time is that of the last use
 
-A killed extraction goes on where it was, and a stage that is wanted later joins those that are there.
+A killed extraction goes on where it was, and a stage that is wanted later joins those that are there. Nothing in the
+folder is believed: each time it is opened every block of features is compared with its checksum, and what has changed
+is computed again, in the batches in which it was computed before, so that it is the same to the bit.
 `MANYLABEL_CACHE` moves the folder. An augmented view of the images is a cache of its own: features of random crops,
 say, drawn once and for all.
 """
@@ -19,26 +21,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from manylabel.atomic import sweep, write_json
+from manylabel.cache.engine_choice import choose_engine
 from manylabel.cache.key import FORMAT, View, cache_key, file_names, weights_fingerprint
-from manylabel.cache.runtime import Runtime, choose_runtime
 from manylabel.cache.stage_file import StageFile
 from manylabel.cache_folder import cache_folder
+from manylabel.console import counting
+from manylabel.data.augment import training_transform
+from manylabel.data.contents import contents
 from manylabel.data.dataset import ImageDataset, pixel_loader
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.table import Table
-from manylabel.data.transform import evaluation_transform, needed_side, training_transform
-from manylabel.error import CheckpointError
+from manylabel.data.transform import evaluation_transform, needed_side
+from manylabel.engine import Engine
+from manylabel.error import CheckpointError, TrainingError
 from manylabel.features import Features
 from manylabel.model import Model
 from manylabel.preprocess import Preprocess
 from manylabel.stop import Stopped, StopRequest, unless_stopped
+from manylabel.storage.atomic import sweep, write_json
+from manylabel.storage.own_file import make_way, open_own, own_folder, read_own_json
 
 BATCH = 16  # fastest on a CPU; the same batches on every run give the same bits
 SAVE_EVERY = 32  # batches between two notes of progress
@@ -82,6 +88,7 @@ class Announcement:
     done: int
     bytes: int
     runtime: str = ""  # what computes the rest
+    damaged: int = 0  # images whose features had changed since they were written
 
 
 def cached_features(
@@ -100,20 +107,22 @@ def cached_features(
 ) -> FeatureCache:
     """The features of the table's images: from disk when they are there, computed (or completed) otherwise."""
     weights = weights_fingerprint(model)
-    folder = cache_folder() / "features" / cache_key(weights, table, preprocess, dtype, view)
+    with counting("looking at images", len(table)) as seen:
+        images = contents(table.source, [str(key) for key in table.keys], stop, seen)
+    folder = cache_folder() / "features" / cache_key(weights, images, preprocess, dtype, view)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        own_folder(folder)
         with alone(folder):
             sweep(folder)
             _describe(folder, model, weights, table, preprocess, dtype, view)
-            files = _open(folder, model, preprocess, len(table), dtype, device)
-            missing = {name: file for name, file in files.items() if not file.complete}
-            done = min((file.done for file in missing.values()), default=len(table))
+            files, damaged = _open(folder, model, preprocess, len(table), dtype, device)
+            wanted = _wanted(list(files.values()), len(table))
+            done = len(table) - int(wanted.sum())
             size = sum(file.bytes for file in files.values())
-            if missing:
-                engine = choose_runtime(runtime, model, preprocess, device, len(table))
-                announce(Announcement(folder, len(table), done, size, engine.name))
-                _extract(engine, table, preprocess, view, missing, done, workers, stop, advance)
+            if done < len(table):
+                engine = choose_engine(runtime, model, preprocess, device, len(table))
+                announce(Announcement(folder, len(table), done, size, engine.name, damaged))
+                _extract(engine, table, preprocess, view, files, wanted, workers, stop, advance)
             else:
                 announce(Announcement(folder, len(table), done, size))
             for file in files.values():
@@ -131,7 +140,7 @@ def _describe(
 ) -> None:
     """facts.json, or the assurance that the one that is there is about the same thing."""
     path = folder / "facts.json"
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "format": FORMAT,
         "backbone": model.backbone.name,
         "weights": weights,
@@ -141,11 +150,12 @@ def _describe(
         "dtype": dtype,
         "view": None if view is None else asdict(view),
     }
+    make_way(path)
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
+        known = read_own_json(path)
     except (OSError, ValueError):
-        known = None
-    if isinstance(known, dict) and known.get("weights", weights) != weights:
+        known = {}
+    if known.get("weights", weights) != weights:
         raise CheckpointError(
             f"{folder} holds features of other weights than its name says, so somebody has moved it there; "
             f"remove it: manylabel cache prune {folder.name}"
@@ -156,22 +166,35 @@ def _describe(
 
 def _open(
     folder: Path, model: Model, preprocess: Preprocess, images: int, dtype: str, device: torch.device | str
-) -> dict[str, StageFile]:
-    """A file for each stage that the model wants to be kept: the one that is there, or a new one."""
+) -> tuple[dict[str, StageFile], int]:
+    """A file for each stage that the model wants to be kept: the one that is there, or a new one. And of how many images
+    something was there that cannot be used."""
     names = file_names(model)
     found = {name: StageFile.find(folder, file) for name, file in names.items()}
     files = {name: file for name, file in found.items() if file and (file.images, file.dtype) == (images, dtype)}
-    if len(files) == len(names):
-        return files
+    lost = {row for file in files.values() for row in file.damaged()}
+    missing = [name for name in names if name not in files]
+    if not missing:
+        return files, len(lost)
+    unusable = any(os.path.lexists(folder / f"{names[name]}.json") for name in missing)
     with torch.inference_mode():
         blank = torch.zeros(1, 3, preprocess.size, preprocess.size, device=device)
         shapes = {name: tuple(stage.shape[1:]) for name, stage in model.eval().features(blank).stages.items()}
-    new = [StageFile(folder, names[name], images, shapes[name], dtype) for name in names if name not in files]
+    new = [StageFile(folder, names[name], images, shapes[name], dtype) for name in missing]
     _check_space(folder, sum(file.bytes for file in new), dtype)
-    files |= {
-        name: StageFile.create(folder, names[name], images, shapes[name], dtype) for name in names if name not in files
-    }
-    return {name: files[name] for name in names}
+    files |= {name: StageFile.create(folder, names[name], images, shapes[name], dtype) for name in missing}
+    return {name: files[name] for name in names}, images if unusable else len(lost)
+
+
+def _wanted(files: list[StageFile], images: int) -> np.ndarray:
+    """[images] bool: those to compute, in whole batches: what a file does not have yet, and what is damaged in it."""
+    batch = np.arange(images) // BATCH
+    wanted = np.zeros(images, bool)
+    for file in files:
+        wanted |= np.isin(batch, np.array(sorted(file.lost), np.int64) // BATCH)
+        if not file.complete:
+            wanted |= batch >= file.done // BATCH
+    return wanted
 
 
 def _check_space(folder: Path, needed: int, dtype: str) -> None:
@@ -185,40 +208,43 @@ def _check_space(folder: Path, needed: int, dtype: str) -> None:
         )
 
 
-@torch.inference_mode()
 def _extract(
-    engine: Runtime,
+    engine: Engine,
     table: Table,
     preprocess: Preprocess,
     view: View | None,
     files: dict[str, StageFile],
-    done: int,
+    wanted: np.ndarray,
     workers: int,
     stop: StopRequest | None,
     advance: Callable[[int], None],
 ) -> None:
-    """The features of `files` from image number `done` on."""
-    batches = EpochBatches(np.arange(len(table)), BATCH, shuffle=False)
+    """The features of the images that are wanted, for the files that are not whole."""
+    files = {name: file for name, file in files.items() if file.lost or not file.complete}
+    rows = np.flatnonzero(wanted)
+    batches = EpochBatches(rows, BATCH, shuffle=False)
     if view is None:
         dataset = ImageDataset(table, evaluation_transform(preprocess), needed_side(preprocess))
     else:
         transform, side = training_transform(preprocess, view.augment), needed_side(preprocess, view.augment)
         dataset = ImageDataset(table, transform, side, view.seed, random=True)
         batches.epoch = view.number  # so that each view draws other numbers
-    batches.start = done // BATCH
-    done = batches.start * BATCH
     row_of = {str(key): row for row, key in enumerate(table.keys)}
+    done = len(table) - len(rows)
     advance(done)
     for number, batch in enumerate(unless_stopped(pixel_loader(dataset, batches, workers), stop), start=1):
-        features = engine(batch.pixels) if len(batch) else {}
-        done += len(batch) + len(batch.bad)
+        found = engine(batch.pixels.numpy()) if len(batch) else {}
+        features = {name: torch.from_numpy(stage) for name, stage in found.items()}
+        _refuse_what_is_no_number(features, [str(table.keys[row]) for row in batch.rows.tolist()])
+        bad = {row_of[key]: reason for key, reason in batch.bad}
         for name, file in files.items():
             if len(batch):
                 file.write(batch.rows.numpy(), features[name])
-            file.bad.update({row_of[key]: reason for key, reason in batch.bad})
-            file.done = max(file.done, done)
+            file.leave_out(bad)
+            file.done = max(file.done, *batch.rows.add(1).tolist(), *(row + 1 for row in bad))
             file.runtime = engine.name
-        advance(len(batch) + len(batch.bad))
+        done += len(batch) + len(bad)
+        advance(len(batch) + len(bad))
         if number % SAVE_EVERY == 0 and done < len(table):
             _note(files)
         if stop is not None and stop.signal is not None:
@@ -226,6 +252,19 @@ def _extract(
     _note(files)
     if done < len(table) and stop is not None and stop.signal is not None:
         raise Stopped(f"stopped after the features of {done} of {len(table)} images; they are kept", stop.signal)
+
+
+def _refuse_what_is_no_number(features: dict[str, Tensor], keys: list[str]) -> None:
+    """Infinities and NaN come from the backbone, not from how the head learns; say of which image."""
+    for name, stage in features.items():
+        fine = torch.isfinite(stage).flatten(1).all(1).tolist()
+        named = [key for key, is_fine in zip(keys, fine, strict=True) if not is_fine]
+        if named:
+            more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+            raise TrainingError(
+                f"the backbone gives features ({name}) that are not numbers for {', '.join(named[:3])}{more}; "
+                "look at these images and leave them out, or use other weights: --set backbone.weights=…"
+            )
 
 
 def _note(files: dict[str, StageFile]) -> None:
@@ -241,12 +280,24 @@ def alone(folder: Path, wait: bool = True) -> Iterator[bool]:
     except ImportError:  # no such lock on this system: two runs at once would only do the same work twice
         yield True
         return
-    with open(folder / "lock", "a") as lock:
-        if wait:
-            os.utime(folder / "lock")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-            return
-        yield True
+    while True:
+        make_way(folder / "lock")
+        with open_own(folder / "lock", writable=True, create=True) as lock:
+            if wait:
+                os.utime(lock.fileno())
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield False
+                return
+            if _is_still(folder / "lock", lock.fileno()):
+                yield True
+                return
+        own_folder(folder)  # it was thrown away while we waited
+
+
+def _is_still(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(handle))
+    except OSError:
+        return False

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import PIL
 import torchvision
 
 from manylabel.config import AugmentConfig
-from manylabel.data.table import Table
 from manylabel.features import ENTRY
 from manylabel.model import Model
 from manylabel.preprocess import Preprocess
 from manylabel.version import VERSION
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True)
@@ -37,21 +36,25 @@ def weights_fingerprint(model: Model) -> str:
     return digest.hexdigest()
 
 
-def cache_key(weights: str, table: Table, preprocess: Preprocess, dtype: str, view: View | None = None) -> str:
-    """`weights` is their fingerprint. Which stages are kept is no part of it: each is a file of its own."""
-    what: dict[str, Any] = {
+def cache_key(
+    weights: str, images: Sequence[bytes], preprocess: Preprocess, dtype: str, view: View | None = None
+) -> str:
+    """`weights` is their fingerprint, `images` are digests of what is in each. Where the images are and what they are
+    called is no part of it, nor which stages are kept: each is a file of its own."""
+    code = [VERSION, PIL.__version__]  # who decodes and draws
+    what: dict[str, object] = {
         "format": FORMAT,
         "weights": weights,
         "preprocess": asdict(preprocess),
         "dtype": dtype,
-        "code": [VERSION, PIL.__version__],  # who decodes and draws
+        "code": code,
     }
     if view is not None:
         what["view"] = asdict(view)
-        what["code"].append(torchvision.__version__)  # who augments
+        code.append(torchvision.__version__)  # who augments
     digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode())
-    for key in table.keys:
-        digest.update(table.source.stamp(str(key)).encode() + b"\0")
+    for content in images:
+        digest.update(content)
     return digest.hexdigest()[:32]
 
 

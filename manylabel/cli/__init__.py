@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import atexit
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ import typer
 
 from manylabel.cli.bench import bench_app
 from manylabel.cli.cache import cache_app
-from manylabel.cli.common import DATA_HELP, PAGE, Commands, DataFormat, Settings, data_section
+from manylabel.cli.common import DATA_HELP, Commands, DataFormat, Overwrite, Settings, data_section, refuse_set_too
 from manylabel.cli.compare import compare
 from manylabel.cli.data import data_app
 from manylabel.cli.explain import explain
@@ -26,8 +27,12 @@ from manylabel.cli.multitask import (
     train_several,
 )
 from manylabel.error import ManylabelError
-from manylabel.output import check_output
+from manylabel.runtime.printable import in_one_line
+from manylabel.runtime.system_error import is_of_the_system, is_out_of_memory, sentence
+from manylabel.runtime.terminal import echo, guard_streams
 from manylabel.several_tasks import model_has_tasks, run_names_tasks
+from manylabel.storage.json_text import to_json
+from manylabel.storage.output import check_apart, check_output
 
 HELP = """Recognise everything in an image at once.
 
@@ -58,7 +63,7 @@ def _version(asked: bool) -> None:
     if asked:
         from manylabel import __version__
 
-        typer.echo(f"manylabel {__version__}")
+        echo(f"manylabel {__version__}")
         raise typer.Exit
 
 
@@ -122,6 +127,15 @@ def train(
         raise ManylabelError(
             "no data given; name a label file or a folder that holds one, e.g. manylabel train photos/"
         )
+    asked = {
+        "--head": ("head.name", head),
+        "--task": ("task", task),
+        "--backbone": ("backbone.name", backbone),
+        **{f"--{name}": ("backbone.freeze", name) for name in chosen},
+        "--epochs": ("train.epochs", epochs),
+        "--seed": ("train.seed", seed),
+    }
+    refuse_set_too(settings, {option: key for option, (key, value) in asked.items() if value is not None})
     sections: dict[str, Any] = {}
     if head:
         sections["head"] = {"name": head}
@@ -136,7 +150,7 @@ def train(
     if run_names_tasks(recipe, out, resume):
         given = {"--head": head, "--task": task, "--backbone": backbone, "--transfer": transfer, "--epochs": epochs}
         refused = [name for name, value in given.items() if value] + [f"--{name}" for name in chosen]
-        where = data_section(data, data_format) or None
+        where = data_section(data, data_format, settings) or None
         train_several(where, out, recipe, seed, settings or [], resume, overwrite, refused)
         return
     if seed is not None:
@@ -145,7 +159,7 @@ def train(
     from manylabel.printing import print_figures
 
     result = run.train(
-        data_section(data, data_format) or None,
+        data_section(data, data_format, settings) or None,
         out=out,
         recipe=recipe,
         transfer=transfer,
@@ -155,7 +169,7 @@ def train(
         **sections,
     )
     print_figures(result.results)
-    typer.echo(f"report: {out / 'report.html'}\nuse it: manylabel predict {out} IMAGE…")
+    echo(f"report: {out / 'report.html'}\nuse it: manylabel predict {out} IMAGE…")
 
 
 @app.command()
@@ -166,28 +180,38 @@ def evaluate(
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write results.json here")] = None,
     report_file: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="write a report here")] = None,
     task: Annotated[str | None, typer.Option(help="of a model for several tasks: only this one")] = None,
+    allow_trained: Annotated[
+        bool, typer.Option("--allow-trained", help="images that the run was trained on are no failure")
+    ] = False,
     data_format: DataFormat = None,
     settings: Settings = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Judge a trained model, from the pixels on.
+
+    Where the run was trained on some of these images, that is said first, and the exit code is 1 unless
+    --allow-trained is given or --split train asks for them; figures are written all the same.
 
     \b
     manylabel evaluate runs/mine
     manylabel evaluate runs/mine --data photos/ --split test --json test.json --report test.html
     """
     from manylabel import run as runs
-    from manylabel.atomic import write_json
     from manylabel.printing import print_figures
+    from manylabel.storage.atomic import write_json
 
-    check_output(json_file, '{\n "schema"')
-    check_output(report_file, PAGE)
+    check_output(json_file, overwrite)
+    check_output(report_file, overwrite)
+    check_apart({"--json": json_file, "--report": report_file})
     if model_has_tasks(run):
         refuse(["--set"] if settings else [])
-        evaluate_several(run, data, task, split, data_format, json_file, report_file)
+        results = evaluate_several(run, data, task, split, data_format, json_file, report_file, overwrite)
+        _end_evaluation(list(results["tasks"].values()), allow_trained or split == "train")
         return
     if task is not None:
         raise ManylabelError(f"--task is for models with several tasks; {run} has one")
     asked = [f"data.format={data_format}"] if data_format else []
+    refuse_set_too(settings, {"--format": "data.format"} if data_format else {})
     results, extra = runs.evaluate(run, data=data, split=split, settings=[*asked, *(settings or [])])
     print_figures(results)
     if json_file:
@@ -196,6 +220,13 @@ def evaluate(
         from manylabel.report import write_report
 
         write_report(results, extra, report_file)
+    _end_evaluation([results], allow_trained or split == "train")
+
+
+def _end_evaluation(judged: list[dict[str, Any]], allowed: bool) -> None:
+    """Scripts that take figures for those of new images must fail where they are not."""
+    if not allowed and any(results["trained_images"] for results in judged):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -228,6 +259,7 @@ def predict(
         float | None,
         typer.Option(help="of a model that detects: lowest score of an object; default: best F1", min=0, max=1),
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Say what is in images: the labels whose score reaches their own threshold (--json: all labels).
 
@@ -244,7 +276,7 @@ def predict(
     if model_has_tasks(bundle):
         given = {"--labels": labels, "--vectors": vectors, "--csv": csv, "--label-studio": label_studio}
         refuse([name for name, value in given.items() if value])
-        predict_several(bundle, images, task, as_json, top, overlays, score)
+        predict_several(bundle, images, task, as_json, top, overlays, score, overwrite)
         return
     if task is not None or overlays is not None or score is not None:
         raise ManylabelError(f"--task, --overlay and --score are for models with several tasks; {bundle} has one")
@@ -253,12 +285,16 @@ def predict(
     from manylabel import console
     from manylabel.data.read.label_studio_config import CONFIG_NAME
     from manylabel.predict import Predictor, find_images
-    from manylabel.prediction_file import CSV_HEADER, TASKS, csv_file, label_studio_file
-    from manylabel.printing import prediction_line
+    from manylabel.prediction_file import csv_file, label_studio_file
+    from manylabel.printing import prediction_line, written_images
     from manylabel.zero_shot import label_names
 
-    check_output(csv, CSV_HEADER)
-    check_output(label_studio, TASKS)
+    check_output(csv, overwrite)
+    interface = label_studio.parent / CONFIG_NAME if label_studio else None
+    check_apart({"--csv": csv, "--label-studio": label_studio, "the labelling interface": interface})
+    if label_studio:
+        check_output(label_studio, overwrite)
+        check_output(label_studio.parent / CONFIG_NAME, overwrite)
     found = find_images(images)
     predictor = Predictor.load(bundle)
     if labels is not None:
@@ -268,7 +304,7 @@ def predict(
     asked = ((csv, csv_file), (label_studio, label_studio_file))
     read = 0
     with ExitStack() as files:
-        sinks = [files.enter_context(open_file(path, predictor.labels)) for path, open_file in asked if path]
+        sinks = [files.enter_context(open_file(path, predictor.labels, top)) for path, open_file in asked if path]
         advance = files.enter_context(console.counting("predicting", len(found))) if as_json or sinks else None
         kept = []
         for prediction in predictor.stream(found, *([advance] if advance else [])):  # lines as soon as they are known
@@ -278,14 +314,14 @@ def predict(
             if as_json:
                 kept.append(prediction.plain(top))
             elif not sinks or prediction.error is not None:
-                typer.echo(prediction_line(prediction, top))
+                echo(in_one_line(prediction_line(prediction, top)))
     if as_json:
-        typer.echo(json.dumps(kept, indent=1, ensure_ascii=False))
+        echo(to_json(kept))
     for path, _ in asked:
         if path:
-            typer.echo(f"{len(found)} images are in {path}", err=as_json)
+            echo(written_images(path, read, len(found)), err=as_json)
     if label_studio:
-        typer.echo(f"the labelling interface for them is in {label_studio.parent / CONFIG_NAME}", err=as_json)
+        echo(f"the labelling interface for them is in {label_studio.parent / CONFIG_NAME}", err=as_json)
     if not read:
         raise typer.Exit(1)
 
@@ -294,14 +330,17 @@ def predict(
 def report(
     run: Annotated[Path, typer.Argument(help="folder with results.json (a run)")],
     out: Annotated[Path | None, typer.Option(help="file to write; default: report.html in that folder")] = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Make the HTML report of a run again from its results.json."""
+    """Make the HTML report of a run again from its results.json; that of the run itself is replaced."""
+    own = out is None or out.absolute() == (run / "report.html").absolute()
+    check_output(run / "report.html" if own else out, overwrite or own)
     if model_has_tasks(run):
-        report_several(run, out)
+        report_several(run, None if own else out, overwrite)
         return
     from manylabel.report import report_from_files
 
-    typer.echo(report_from_files(run, out))
+    echo(report_from_files(run, out))
 
 
 app.command()(compare)
@@ -313,40 +352,48 @@ for listed in (heads, losses, detectors, texts, backbones, recipes, settings):
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="folder of the run; a demo run in it is replaced")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option(help="folder of the run")] = Path("runs/demo"),
     settings: Settings = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the run in --out")] = False,
 ) -> None:
     """The whole path on embedded data: train, judge, report. A few minutes on two cores."""
     from manylabel import run
-    from manylabel.config import load_yaml
     from manylabel.printing import print_figures
 
-    stored = out / "config.yaml"
-    if stored.is_file() and load_yaml(stored).get("data", {}).get("path") != "scenes":
-        raise ManylabelError(f"{out} holds a run that is not a demo; choose another --out")
-    result = run.train(None, out=out, recipe="demo", settings=settings or [], overwrite=True)
+    result = run.train(None, out=out, recipe="demo", settings=settings or [], overwrite=overwrite)
     print_figures(result.results)
-    typer.echo(f"report: {out / 'report.html'}")
+    echo(f"report: {out / 'report.html'}")
 
 
 def main() -> None:
     """Entry point: our own errors become one clear message and an exit code, without a traceback."""
-    from manylabel.console import console
-
+    guard_streams()
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # when all is done, a Ctrl-C has nothing to stop
     try:
-        app(standalone_mode=True)
+        try:
+            app(standalone_mode=True)
+        finally:
+            sys.stdout.flush()  # here, where a full disk can still be said
     except ManylabelError as error:
         asked = getattr(error, "exit_code", None)  # a stop that somebody asked for is no error
-        console.print(
-            f"{'' if asked else 'error: '}{error}", style="yellow" if asked else "red", markup=False, soft_wrap=True
-        )
+        _fail(f"{'' if asked else 'error: '}{error}", "yellow" if asked else "red")
         sys.exit(asked or 2)
-    except BrokenPipeError:  # the reader of our output went away
-        os._exit(141)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        console.print(f"error: {where}{error.strerror or error}", style="red", markup=False, soft_wrap=True)
+        if not is_of_the_system(error):
+            raise
+        _fail(f"error: {sentence(error)}", "red")
+        sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        _fail("error: the memory does not suffice; ask for less: smaller batches or images, a smaller model", "red")
         sys.exit(2)
     except KeyboardInterrupt:
-        console.print("stopped", style="red")
+        _fail("stopped", "red")
         os._exit(130)
+
+
+def _fail(text: str, style: str) -> None:
+    from manylabel.console import console
+
+    console.print(text, style=style, soft_wrap=True)

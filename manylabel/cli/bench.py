@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from manylabel.cli.common import DATA_HELP, Commands
+from manylabel.cli.common import DATA_HELP, Commands, Overwrite
 from manylabel.error import ConfigError
+from manylabel.storage.output import check_output
 
 bench_app = typer.Typer(
     cls=Commands,
@@ -35,50 +36,51 @@ def _head_options(command: str, settings: list[str] | None) -> dict[str, Any]:
     return options
 
 
-def _measure(name: str, quick: bool, json_file: Path | None) -> None:
+def _measure(name: str, quick: bool, json_file: Path | None, overwrite: bool) -> None:
     from manylabel.bench import run_bench
-    from manylabel.bench.table import print_table, write_json
+    from manylabel.bench.table import print_table, write_rows
 
+    check_output(json_file, overwrite)
     rows = run_bench(name, quick)
     print_table(rows)
     if json_file:
-        write_json(rows, json_file)
+        write_rows(rows, json_file)
 
 
 @bench_app.command()
-def metrics(json_file: Json = None, quick: Quick = False) -> None:
+def metrics(json_file: Json = None, quick: Quick = False, overwrite: Overwrite = False) -> None:
     """Average precision against torchmetrics and scikit-learn."""
-    _measure("metrics", quick, json_file)
+    _measure("metrics", quick, json_file, overwrite)
 
 
 @bench_app.command()
-def loader(json_file: Json = None, quick: Quick = False) -> None:
+def loader(json_file: Json = None, quick: Quick = False, overwrite: Overwrite = False) -> None:
     """JPEG files to batches against torchvision's ImageFolder."""
-    _measure("loader", quick, json_file)
+    _measure("loader", quick, json_file, overwrite)
 
 
 @bench_app.command()
-def split(json_file: Json = None, quick: Quick = False) -> None:
+def split(json_file: Json = None, quick: Quick = False, overwrite: Overwrite = False) -> None:
     """Stratified splits against iterative-stratification."""
-    _measure("split", quick, json_file)
+    _measure("split", quick, json_file, overwrite)
 
 
 @bench_app.command()
-def heads(json_file: Json = None, quick: Quick = False) -> None:
+def heads(json_file: Json = None, quick: Quick = False, overwrite: Overwrite = False) -> None:
     """ML-Decoder against timm's, and how heads grow with the number of labels."""
-    _measure("heads", quick, json_file)
+    _measure("heads", quick, json_file, overwrite)
 
 
 @bench_app.command()
-def hsq(json_file: Json = None, quick: Quick = False) -> None:
+def hsq(json_file: Json = None, quick: Quick = False, overwrite: Overwrite = False) -> None:
     """HSQ's layer against Algorithm 1 in loops, and its memory."""
-    _measure("hsq", quick, json_file)
+    _measure("hsq", quick, json_file, overwrite)
 
 
 @bench_app.command()
-def experts(json_file: Json = None, quick: Quick = False) -> None:
+def experts(json_file: Json = None, quick: Quick = False, overwrite: Overwrite = False) -> None:
     """Sparse experts: what more of them cost, what they save, and two peers."""
-    _measure("experts", quick, json_file)
+    _measure("experts", quick, json_file, overwrite)
 
 
 @bench_app.command()
@@ -88,6 +90,7 @@ def extract(
     backbone: Annotated[str, typer.Option(help="any backbone")] = "efficientnet_lite0",
     workers: Annotated[int, typer.Option(help="processes that decode", min=0)] = 2,
     json_file: Json = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Features of image files for the cache, against a plain eager loop over a timm model.
 
@@ -95,12 +98,13 @@ def extract(
     manylabel bench extract photos/ --images 1000
     """
     from manylabel.bench.extract import run
-    from manylabel.bench.table import print_table, write_json
+    from manylabel.bench.table import print_table, write_rows
 
+    check_output(json_file, overwrite)
     rows = run(data, images, backbone, workers)
     print_table(rows)
     if json_file:
-        write_json(rows, json_file)
+        write_rows(rows, json_file)
 
 
 @bench_app.command()
@@ -110,6 +114,7 @@ def speed(
     batch: Annotated[int, typer.Option(help="images in a step", min=1)] = 32,
     settings: HeadSettings = None,
     json_file: Json = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Time and memory of a step of any heads, from 80 to 10,000 labels.
 
@@ -117,12 +122,14 @@ def speed(
     manylabel bench speed
     manylabel bench speed --head linear --head query2label --head hsq --labels 80 --set head.shared_experts=4
     """
-    from manylabel.bench.speed import LABELS, USUAL, print_speeds, speeds, write_speeds
+    from manylabel.bench.speed import LABELS, USUAL, print_speeds, speeds
+    from manylabel.bench.table import write_rows
 
+    check_output(json_file, overwrite)
     rows = speeds(head or USUAL, labels or LABELS, _head_options("speed", settings), batch)
     print_speeds(rows, batch)
     if json_file:
-        write_speeds(rows, json_file)
+        write_rows(rows, json_file)
 
 
 @bench_app.command()
@@ -133,6 +140,7 @@ def cost(
     image_size: Annotated[list[int] | None, typer.Option(help="pixels; may be repeated", min=16)] = None,
     settings: HeadSettings = None,
     json_file: Json = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Parameters and multiply-adds of any backbone × head × labels × resolution; alone: the papers' tables.
 
@@ -141,8 +149,10 @@ def cost(
     manylabel bench cost --backbone resnet50 --head linear --head ml_decoder --labels 80 --labels 9605
     manylabel bench cost --backbone tresnet_l --head ml_decoder --set head.groups=20 --image-size 448 --json cost.json
     """
-    from manylabel.bench.cost import HSQ_CASES, chosen_rows, other_rows, paper_rows, print_costs, write_costs
+    from manylabel.bench.cost import HSQ_CASES, chosen_rows, other_rows, paper_rows, print_costs
+    from manylabel.bench.table import write_rows
 
+    check_output(json_file, overwrite)
     if any((backbone, head, labels, image_size, settings)):
         rows = chosen_rows(
             backbone or ["efficientnet_lite0"],
@@ -158,7 +168,7 @@ def cost(
             print_costs(part)
             rows += part
     if json_file:
-        write_costs(rows, json_file)
+        write_rows(rows, json_file)
 
 
 @bench_app.command()
@@ -169,6 +179,7 @@ def explain(
     split: Annotated[str | None, typer.Option(help="train, val or test; default: val where there is one")] = None,
     stage: Annotated[list[str] | None, typer.Option(help="only this stage; may be repeated; default: all")] = None,
     json_file: Json = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Which explanation points best at the boxes of a label: every method at every stage, beside chance.
 
@@ -178,10 +189,12 @@ def explain(
     manylabel bench explain runs/voc --data voc12/ --images 300
     manylabel bench explain runs/demo --data scenes --stage final --stage stage5 --json explain.json
     """
-    from manylabel.bench.explain import measure, print_rows, write_rows
+    from manylabel.bench.explain import measure, print_rows
+    from manylabel.bench.table import write_rows
     from manylabel.data.read import load_data
     from manylabel.predict import Predictor
 
+    check_output(json_file, overwrite)
     predictor = Predictor.load(run)
     table = load_data(data)
     chosen = split or ("val" if table.split is not None and "val" in table.split else None)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
 from manylabel.cli.common import Commands
+from manylabel.runtime.terminal import echo
+from manylabel.storage.json_text import to_json
 
 HELP = """The features that were computed once and kept: list them, check them, throw them away.
 
@@ -37,7 +38,7 @@ def list_entries(as_json: AsJson = False) -> None:
 
     found = entries()
     if as_json:
-        typer.echo(json.dumps([entry.plain() for entry in found], indent=1))
+        echo(to_json([entry.plain() for entry in found]))
         return
     print_cache(found, cache_folder() / "features")
 
@@ -57,13 +58,13 @@ def verify(keys: Keys = None, as_json: AsJson = False) -> None:
             if found:
                 wrong[entry.key] = found
     if as_json:
-        typer.echo(json.dumps({"checked": len(chosen), "wrong": wrong}, indent=1))
+        echo(to_json({"checked": len(chosen), "wrong": wrong}))
     else:
         for key, found in wrong.items():
-            typer.echo(f"{key[:12]}  {'; '.join(found)}")
-        typer.echo(f"{len(chosen)} checked, {len(wrong)} with something wrong")
+            echo(f"{key[:12]}  {'; '.join(found)}")
+        echo(f"{len(chosen)} checked, {len(wrong)} with something wrong")
         if wrong:
-            typer.echo("what is not done goes on by itself; what is damaged: manylabel cache prune KEY")
+            echo("what is not done or damaged is computed when it is needed; or remove it: manylabel cache prune KEY")
     raise typer.Exit(1 if wrong else 0)
 
 
@@ -81,8 +82,12 @@ def prune(
     from manylabel.cache.inventory import entries, remove, select, stale
     from manylabel.error import ConfigError
 
+    if keys and everything:
+        raise ConfigError("--all means all of it; leave out the keys, or --all")
     if not (keys or everything or incomplete or older_than is not None):
         raise ConfigError("say what to throw away: keys, --older-than DAYS, --incomplete or --all")
+    if keys and everything:
+        raise ConfigError("keys and --all exclude each other; choose one")
     chosen = select(keys) if keys else entries()
     if older_than is not None:
         chosen = [entry for entry in chosen if stale(entry, older_than)]
@@ -93,7 +98,9 @@ def prune(
         what = f"{entry.key[:12]}  {entry.bytes / 1e6:.0f} MB  {entry.facts.get('table', '?')}"
         if dry_run or remove(entry):
             gone += entry.bytes
-            typer.echo(what)
+            echo(what)
+            if not dry_run and entry.folder.exists():
+                echo(f"  {entry.folder} holds other things, too; they are left alone")
         else:
-            typer.echo(f"{what}: somebody is using it; left alone")
-    typer.echo(f"{gone / 1e6:.0f} MB {'would be' if dry_run else 'are'} free")
+            echo(f"{what}: somebody is using it; left alone")
+    echo(f"{gone / 1e6:.0f} MB {'would be' if dry_run else 'are'} free")

@@ -7,14 +7,25 @@ from typing import Annotated
 
 import typer
 
+from manylabel.cli.common import Overwrite, refuse_given
 from manylabel.error import ManylabelError
-from manylabel.output import check_output
+from manylabel.runtime.terminal import echo
 from manylabel.several_tasks import model_has_tasks
+from manylabel.storage.output import check_outputs
 
+WRITES = (
+    "comparison.html",
+    "comparison.json",
+    "figures.csv",
+    "labels.csv",
+    "figures/[0-9][0-9]-*.png",
+    "figures/tasks.png",
+)
 FEWEST = 100  # draws: the ends of a 95 % interval need some beyond them
 
 
 def compare(
+    ctx: typer.Context,
     runs: Annotated[
         list[Path], typer.Argument(help="folders of finished runs, the baseline first; seeds are averaged")
     ],
@@ -29,6 +40,7 @@ def compare(
         list[str] | None, typer.Option(help="what to call a method, in the order of the runs; may be repeated")
     ] = None,
     resamples: Annotated[int, typer.Option(help="draws of the images for intervals; 0 = no intervals", min=0)] = 1000,
+    overwrite: Overwrite = False,
 ) -> None:
     """Which run is better, for which labels, how surely, and at what cost.
 
@@ -41,20 +53,19 @@ def compare(
     manylabel compare runs/q2l-* runs/hsq-* --pair cow,horse --out runs/q2l-and-hsq
     manylabel compare runs/dense-* runs/several-*          models of several tasks: every task's figures
     """
-    from manylabel.atomic import write_json
     from manylabel.compare import compare_runs, methods_of, read_run
+    from manylabel.compare.figure_file import write_figure_file
     from manylabel.compare.figures import draw_figures
     from manylabel.compare.label_file import write_label_file
     from manylabel.printing_comparison import print_comparison
     from manylabel.report.comparison_page import losing, write_comparison_page
+    from manylabel.storage.atomic import write_json
 
-    for file, beginning in (
-        ("comparison.html", "<!doctype html"),
-        ("comparison.json", '{\n "schema"'),
-        ("labels.csv", "label,support,ap: "),
-    ):
-        check_output(out / file, beginning)
+    check_outputs(out, WRITES, overwrite)
     if all(model_has_tasks(run) for run in runs):
+        refuse_given(
+            ctx, ("pair", "resamples"), "not for models of several tasks, whose figures have no intervals; leave it out"
+        )
         _compare_tasks(runs, out, name or [])
         return
     if 0 < resamples < FEWEST:
@@ -62,25 +73,26 @@ def compare(
     comparison = compare_runs(methods_of([read_run(run) for run in runs], name or []), _pairs(pair or []), resamples)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "comparison.json", comparison)
+    write_figure_file(comparison, out / "figures.csv")
     write_label_file(comparison, out / "labels.csv")
     figures = draw_figures(comparison, out / "figures")
     page = write_comparison_page(comparison, figures, out / "comparison.html")
     print_comparison(comparison, losing)
-    typer.echo(f"page: {page}")
+    echo(f"page: {page}")
 
 
 def _compare_tasks(runs: list[Path], out: Path, names: list[str]) -> None:
-    from manylabel.atomic import write_json
     from manylabel.compare import compare_tasks, methods_of, read_run
     from manylabel.printing_tasks import print_task_comparison
     from manylabel.report.task_comparison_page import write_task_comparison_page
+    from manylabel.storage.atomic import write_json
 
     comparison = compare_tasks(methods_of([read_run(run, ("tasks", "model")) for run in runs], names))
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "comparison.json", comparison)
     page = write_task_comparison_page(comparison, out / "comparison.html")
     print_task_comparison(comparison)
-    typer.echo(f"page: {page}")
+    echo(f"page: {page}")
 
 
 def _pairs(given: list[str]) -> list[tuple[str, str]]:

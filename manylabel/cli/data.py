@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from manylabel.cli.common import PAGE, Commands, DataFormat, DataPath, Settings, data_section
+from manylabel.cli.common import Commands, DataFormat, DataPath, Overwrite, Settings, data_section, refuse_given
 from manylabel.error import ManylabelError
-from manylabel.output import check_output
+from manylabel.runtime.terminal import echo
+from manylabel.storage.output import check_apart, check_output
 
 data_app = typer.Typer(
     cls=Commands,
@@ -23,7 +24,7 @@ def _table(path: str, data_format: str | None, settings: list[str] | None) -> tu
     from manylabel.config import make_config
     from manylabel.data.read import read_table
 
-    config = make_config(None, settings or [], data=data_section(path, data_format)).data
+    config = make_config(None, settings or [], data=data_section(path, data_format, settings)).data
     return read_table(config), config
 
 
@@ -34,6 +35,7 @@ def check(
     page: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="write a page with plots here")] = None,
     data_format: DataFormat = None,
     settings: Settings = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Look at labels and images; the exit code is 0 when a model can be trained on them.
 
@@ -42,13 +44,14 @@ def check(
     manylabel data check photos/ --html photos.html --json photos.json
     """
     from manylabel import console
-    from manylabel.atomic import write_json
     from manylabel.data.audit import audit, pictures
     from manylabel.printing_audit import print_audit
     from manylabel.report import write_data_page
+    from manylabel.storage.atomic import write_json
 
-    check_output(json_file, '{\n "schema"')
-    check_output(page, PAGE)
+    check_output(json_file, overwrite)
+    check_output(page, overwrite)
+    check_apart({"--json": json_file, "--html": page})
     table, config = _table(path, data_format, settings)
     with console.counting("looking at images", len(table)) as advance:
         findings = audit(table, max_bad_share=config.max_bad_share, workers=config.workers, advance=advance)
@@ -56,7 +59,7 @@ def check(
     if json_file:
         write_json(json_file, findings.plain())
     if page:
-        typer.echo(f"page: {write_data_page({**findings.plain(), 'pictures': pictures(table, findings)}, page)}")
+        echo(f"page: {write_data_page({**findings.plain(), 'pictures': pictures(table, findings)}, page)}")
     if not findings.trainable:
         raise typer.Exit(1)
 
@@ -70,11 +73,12 @@ def formats() -> None:
     for name in dict.fromkeys([*FORMATS, *TARGETS]):
         ways = " and ".join(way for way, known in (("read", FORMATS), ("written", TARGETS)) if name in known)
         title = FORMATS[name].title if name in FORMATS else TARGETS[name].title
-        typer.echo(f"{name:16} {title:44} {ways}")
+        echo(f"{name:16} {title:44} {ways}")
 
 
 @data_app.command()
 def split(
+    ctx: typer.Context,
     path: DataPath,
     out: Annotated[Path, typer.Option(help="CSV to write: file_name,split (or file_name,fold)")],
     val: Annotated[float, typer.Option(help="share to choose the model on", min=0, max=1)] = 0.2,
@@ -85,7 +89,7 @@ def split(
         bool, typer.Option("--duplicates/--no-duplicates", help="keep near-duplicate images on one side")
     ] = True,
     data_format: DataFormat = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the file --out")] = False,
+    overwrite: Overwrite = False,
     settings: Settings = None,
 ) -> None:
     """Split data so that every label is in every part in the same share; groups and near-duplicates stay together.
@@ -102,10 +106,10 @@ def split(
     from manylabel.data.split import joined_groups, part_names_and_shares, split_table
     from manylabel.printing import print_split
 
+    if folds is not None:
+        refuse_given(ctx, ("val", "test"), "not with --folds, which are all of one size; leave it out")
     names, shares = part_names_and_shares(val, test, folds)
-    check_output(out, "file_name,split", "file_name,fold")
-    if out.exists() and not overwrite:
-        raise ManylabelError(f"{out} is there already; choose another name, or replace it with --overwrite")
+    check_output(out, overwrite)
     table, config = _table(path, data_format, settings)
     if table.split is not None:
         console.say(f"{table.name} has a split of its own; this one is made from all its images")
@@ -123,7 +127,7 @@ def split(
     write_split_file(out, parts, "fold" if folds else "split")
     print_split(result)
     use = f"--set data.split_file={out}" + (" --set data.fold=0" if folds else "")
-    typer.echo(f"use it: manylabel train {path} {use}")
+    echo(f"use it: manylabel train {path} {use}")
 
 
 @data_app.command()
@@ -136,7 +140,7 @@ def convert(
     ] = None,
     part: Annotated[str | None, typer.Option("--split", help="only train, val or test")] = None,
     data_format: DataFormat = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="write over what is there")] = False,
+    overwrite: Overwrite = False,
     settings: Settings = None,
 ) -> None:
     """Write data in another format, a row at a time: a million rows need little memory.
@@ -151,15 +155,16 @@ def convert(
 
     if images not in (None, "leave", "link", "copy"):
         raise ManylabelError(f"--images is leave, link or copy, not {images!r}")
-    config = make_config(None, settings or [], data=data_section(path, data_format)).data
+    config = make_config(None, settings or [], data=data_section(path, data_format, settings)).data
     done = run_convert(config, out, to, images=images, split=part, overwrite=overwrite)  # type: ignore[arg-type]
     for note in done.notes:
-        typer.echo(f"  · {note}")
-    typer.echo(f"{done.images} images and {done.labels} labels are in {out}")
+        echo(f"  · {note}")
+    echo(f"{done.images} images and {done.labels} labels are in {out}")
 
 
 @data_app.command()
 def fetch(
+    ctx: typer.Context,
     name: Annotated[str | None, typer.Argument(help="which data set; without it, those that there are")] = None,
     out: Annotated[Path | None, typer.Option(help="new folder for it; default: data/NAME")] = None,
     labels: Annotated[list[str] | None, typer.Option("--label", help="openimages: a label to get images of")] = None,
@@ -182,12 +187,16 @@ def fetch(
     from manylabel.data.fetch import available
     from manylabel.data.fetch import fetch as run_fetch
 
+    of_labels = ("count", "seed", "other_labels")
     if name is None:
+        refuse_given(
+            ctx, ("out", "labels", "splits", "mirror", "keep_archives", *of_labels), "name the data set to fetch, too"
+        )
         for entry in available():
-            typer.echo(
-                f"{entry.name:12} {entry.size / 1e9:6.1f} GB  {entry.about}\n{'':24}{entry.licence} ({entry.page})"
-            )
+            echo(f"{entry.name:12} {entry.size / 1e9:6.1f} GB  {entry.about}\n{'':24}{entry.licence} ({entry.page})")
         return
+    if any(entry.name == name and not entry.by_label for entry in available()):
+        refuse_given(ctx, of_labels, f"for openimages only; {name} is fetched as a whole")
     folder = run_fetch(
         name,
         out or Path("data") / name,
@@ -199,4 +208,4 @@ def fetch(
         mirror=mirror,
         keep_archives=keep_archives,
     )
-    typer.echo(f"{name} is in {folder}\nlook at it: manylabel data check {folder}")
+    echo(f"{name} is in {folder}\nlook at it: manylabel data check {folder}")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from manylabel.cli.common import Overwrite
+from manylabel.error import ManylabelError
+from manylabel.runtime.printable import in_one_line
+from manylabel.runtime.terminal import echo
+from manylabel.storage.json_text import to_json
 
 
 def explain(
@@ -25,6 +30,7 @@ def explain(
     out: Annotated[Path, typer.Option(help="folder for the pictures and sheet.png")] = Path("explanations"),
     heads: Annotated[bool, typer.Option("--heads", help="a picture for each attention head, too")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="scores, maps and files as JSON on standard output")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Show where in images the model finds its labels: a picture for each image and label, and one sheet of all.
 
@@ -36,14 +42,19 @@ def explain(
     """
     from manylabel import console
     from manylabel.explain import Explainer
+    from manylabel.explain.method import ATTENTION
     from manylabel.explain.picture_folder import PictureFolder
     from manylabel.predict import Predictor, find_images
 
     found = find_images(images)
     explainer = Explainer(Predictor.load(bundle), method, stage)
+    if heads and explainer.method != ATTENTION:
+        raise ManylabelError(
+            f"--heads is for --method attention; here {explainer.method} is used, which has no heads to show"
+        )
     if label:
         explainer.columns(label)
-    pictures = PictureFolder(out, heads)
+    pictures = PictureFolder(out, heads, overwrite)
     rows, read = [], 0
     with console.counting("explaining", len(found)) as advance:
         for row in explainer.stream(found, label or None, advance):
@@ -52,12 +63,13 @@ def explain(
                 if as_json:
                     rows.append({**explanation.plain(), "files": [str(file) for file in files]})
                 elif explanation.error is not None:
-                    typer.echo(f"{explanation.image}: cannot be read: {explanation.error}")
+                    echo(in_one_line(f"{explanation.image}: cannot be read: {explanation.error}"))
                 else:
-                    typer.echo(f"{explanation.image}: {explanation.label} {100 * explanation.score:.0f} %: {files[0]}")
+                    said = f"{explanation.image}: {explanation.label} {100 * explanation.score:.0f} %: {files[0]}"
+                    echo(in_one_line(said))
     sheet = pictures.close()
     if as_json:
-        typer.echo(json.dumps(rows, indent=1, ensure_ascii=False))
-    typer.echo(f"all on one page: {sheet} ({explainer.method}, {'+'.join(explainer.stages)})", err=as_json)
+        echo(to_json(rows))
+    echo(f"all on one page: {sheet} ({explainer.method}, {'+'.join(explainer.stages)})", err=as_json)
     if not read:
         raise typer.Exit(1)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from manylabel.cli.common import PAGE
+from manylabel.cli.common import Overwrite, refuse_given
 from manylabel.error import ManylabelError
-from manylabel.output import check_output
+from manylabel.runtime.terminal import echo
+from manylabel.storage.json_text import to_json
+from manylabel.storage.output import check_output, check_outputs
 
 FEWEST = 100  # draws: the ends of a 95 % interval need some beyond them
 
 
 def hard(
+    ctx: typer.Context,
     run: Annotated[Path, typer.Argument(metavar="RUN", help="folder of a finished run")],
     second: Annotated[
         Path | None, typer.Argument(metavar="RUN2", help="another run on the same images, to compare with the first")
@@ -36,6 +38,7 @@ def hard(
         float, typer.Option(help="a found label is easy if at most this share does", min=0, max=1)
     ] = 0.01,
     resamples: Annotated[int, typer.Option(help="draws of the images for intervals; 0 = no intervals", min=0)] = 1000,
+    overwrite: Overwrite = False,
 ) -> None:
     """Hard instances: labels that are missed in images whose other labels are easy.
 
@@ -51,22 +54,24 @@ def hard(
     """
     if as_json and as_csv:
         raise ManylabelError("--json and --csv exclude each other; choose one")
+    if as_csv and out is None and html is None:
+        refuse_given(ctx, ("top", "label"), "--csv writes all labels and no images; leave it out")
     if 0 < resamples < FEWEST:
         raise ManylabelError(f"--resamples {resamples}: intervals need {FEWEST} draws or more; 0 = no intervals")
     if easy_cost >= hard_cost:
         raise ManylabelError(f"--easy-cost {easy_cost:g} must be below --hard-cost {hard_cost:g}")
     if second is not None and second.resolve() == run.resolve():
         raise ManylabelError(f"{run} was given twice; name another run, or only one")
-    check_output(html, PAGE)
+    check_output(html, overwrite)
+    if out:
+        check_outputs(out, ("hard.html", "hard.json", "labels.csv", "figures/[0-9][0-9]-*.png"), overwrite)
 
     from manylabel.compare import read_run
     from manylabel.hard_runs import study_runs
-    from manylabel.hard_runs.files import hard_files, write_hard_files, write_hard_html
+    from manylabel.hard_runs.files import write_hard_files, write_hard_html
     from manylabel.hard_runs.label_file import label_csv
     from manylabel.printing_hard import print_hard
 
-    for path, beginning in hard_files(out) if out else ():
-        check_output(path, beginning)
     found, data = study_runs(
         read_run(run),
         read_run(second) if second else None,
@@ -81,11 +86,11 @@ def hard(
     if html:
         write_hard_html(found, data, html)
     if as_json:
-        typer.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        echo(to_json(found))
     elif as_csv:
-        typer.echo(label_csv(found), nl=False)
+        echo(label_csv(found), nl=False)
     else:
         print_hard(found, top, bool(label))
     for page in (out / "hard.html" if out else None, html):
         if page:
-            typer.echo(f"page: {page}", err=as_json or as_csv)
+            echo(f"page: {page}", err=as_json or as_csv)

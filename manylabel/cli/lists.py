@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from manylabel.error import ManylabelError
+from manylabel.runtime.terminal import echo
 from manylabel.suggest import closest
 
 
@@ -50,20 +51,28 @@ def texts() -> None:
 def backbones(
     pattern: Annotated[str, typer.Argument(help="e.g. 'vit*'; default: those with weights by pip")] = "",
 ) -> None:
-    """List backbones: those whose weights come by pip, or timm's that match a pattern."""
-    from manylabel.backbone.bundled import BUNDLED
+    """List backbones: those whose weights come by pip, kinds of our own, or timm's that match a pattern."""
+    from manylabel.backbone import BODIES, BUNDLED
+    from manylabel.config.listing import settings_of
 
     if not pattern:
         for name, facts in BUNDLED.items():
-            typer.echo(f"{name:32} weights by pip (timm's {facts.timm_name})")
-        typer.echo("and any timm model, e.g.: manylabel backbones 'convnext*'")
+            echo(f"{name:32} weights by pip (timm's {facts.timm_name})")
+        for name, what in BODIES.summary().items():
+            echo(f"{name:32} {what}")
+        echo("and any timm model, e.g.: manylabel backbones 'convnext*'")
+        return
+    if pattern in BODIES:
+        echo(f"{pattern}: {BODIES.summary()[pattern]}\n")
+        for key, default, text in settings_of(BODIES.get(pattern).Options(), "backbone.options."):
+            echo(f"    {key} = {default}: {text}")
         return
     import timm
 
     found = timm.list_models(pattern if "*" in pattern else f"*{pattern}*")
     if not found:
         raise ManylabelError(f"no timm model matches {pattern!r}{closest(pattern, timm.list_models())}")
-    typer.echo("\n".join(found))
+    echo("\n".join(found))
 
 
 def recipes() -> None:
@@ -72,7 +81,7 @@ def recipes() -> None:
 
     for name in recipe_names():
         first = (recipe_folder() / f"{name}.yaml").read_text(encoding="utf-8").splitlines()[0]
-        typer.echo(f"{name:28} {first.lstrip('# ')}")
+        echo(f"{name:28} {first.lstrip('# ')}")
 
 
 def settings(
@@ -88,23 +97,22 @@ def settings(
     for title, listed in listed_settings().items():
         chosen = [row for row in listed if part in row[0]]
         if chosen:
-            typer.echo(f"{title}:")
+            echo(f"{title}:")
             width = max(len(f"{key} = {default}") for key, default, _ in chosen)
             for key, default, text in chosen:
-                typer.echo(f"    {f'{key} = {default}':{width}}  {text}")
-            typer.echo("")
+                echo(f"    {f'{key} = {default}':{width}}  {text}")
+            echo("")
             found = True
     if not found:
         every = [key for listed in listed_settings().values() for key, _, _ in listed]
         raise ManylabelError(f"no setting holds {part!r}{closest(part, every)}")
-    typer.echo(
-        "options of a head, loss, detector or text go beside its name (head.dim=256): manylabel heads, losses, …"
-    )
+    echo("options of a head, loss, detector or text go beside its name (head.dim=256): manylabel heads, losses, …")
 
 
 def listed_settings() -> dict[str, list[tuple[str, str, str]]]:
     """(key, default, meaning) of every setting, by what it is for."""
-    from manylabel.config.listing import settings_of_one_task, settings_of_several_tasks, written
+    from manylabel.backbone import BODIES
+    from manylabel.config.listing import settings_of, settings_of_one_task, settings_of_several_tasks, written
     from manylabel.neck import NECKS
     from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 
@@ -114,4 +122,6 @@ def listed_settings() -> dict[str, list[tuple[str, str, str]]]:
             options = fields(registry.get(name).Options)
             rows = [(f"{registry.kind}.{o.name}", written(o.default), o.metadata.get("help", "")) for o in options]
             found[f"{registry.kind}.name={name}"] = rows
+    for name in BODIES.names():
+        found[f"backbone.name={name}"] = settings_of(BODIES.get(name).Options(), "backbone.options.")
     return found

@@ -52,7 +52,8 @@ def _label(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.
     own = w[:, p]
     total = own.sum(axis=1)
     precision = np.divide(hits, predicted, out=np.zeros_like(hits), where=predicted > 0)
-    return np.divide((own * precision).sum(axis=1), total, out=np.full(len(w), np.nan), where=total > 0)
+    ap: np.ndarray = np.divide((own * precision).sum(axis=1), total, out=np.full(len(w), np.nan), where=total > 0)
+    return ap
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from manylabel import console
 from manylabel.compare.bootstrap import drawn_ap, draws, interval
-from manylabel.compare.runs import ALIKE, Method, Run
+from manylabel.compare.runs import ALIKE, Method, Run, never_trained_notes, warnings_about
 from manylabel.error import DataError
+from manylabel.metric import CLASSIFICATION, METRICS
+from manylabel.storage.output import MADE_BY
 from manylabel.suggest import closest
 
 SCHEMA = 1
 FEW = 5  # positives below which a figure is mostly chance
-SHOWN = ("mAP", "CF1", "OF1", "calibration_error", "top1", "CR", "OR")
+USUAL = dict.fromkeys(metric.where for metric in METRICS.of(*CLASSIFICATION) if "." not in metric.where)  # or null
 
 
 def compare_runs(
@@ -31,11 +33,14 @@ def compare_runs(
     column = {name: i for i, name in enumerate(labels)}
     return {
         "schema": SCHEMA,
+        "made_by": MADE_BY,
+        "warnings": warnings_about(methods),
         "data": baseline.runs[0].results["data"],
         "baseline": baseline.name,
+        **descriptions(methods),
         "resamples": resamples if drawn else 0,
         "notes": _notes(methods, resamples, bool(drawn), len(labels)),
-        "methods": [_method(method) for method in methods],
+        "methods": [_method(method, descriptions(methods)["metrics"]) for method in methods],
         "labels": labels,
         "support": [label["support"] for label in baseline.runs[0].results["labels"]],
         "ap": {method.name: _list(method.ap) for method in methods},
@@ -110,12 +115,12 @@ def _drawn(methods: Sequence[Method], resamples: int) -> dict[str, np.ndarray]:
     with console.counting("drawing images anew", len(runs) * first.scores.shape[1]) as advance:
         for method in methods:
             parts = [drawn_ap(r.scores.scores, r.scores.matrix, weights, advance) for r in method.runs if r.scores]
-            found[method.name] = 100 * np.mean(parts, axis=0)
+            found[method.name] = np.where(np.isnan(method.ap), np.nan, 100 * np.mean(parts, axis=0))
     return found
 
 
 def _notes(methods: Sequence[Method], resamples: int, drawn: bool, labels: int) -> list[str]:
-    notes = []
+    notes = never_trained_notes(methods)
     if drawn:
         notes.append(
             "intervals are the middle 95 % over images drawn anew, the same draws for all methods; they say how far other "
@@ -133,15 +138,26 @@ def _notes(methods: Sequence[Method], resamples: int, drawn: bool, labels: int) 
     return notes
 
 
-def _method(method: Method) -> dict[str, Any]:
+def descriptions(methods: Sequence[Method]) -> dict[str, Any]:
+    """What the runs say of their figures; each figure as the first run that has it says."""
+    told: dict[str, dict[str, Any]] = {"metrics": {}, "tables": {}}
+    for run in (run for method in methods for run in method.runs):
+        for section, found in told.items():
+            found |= {name: words for name, words in run.results[section].items() if name not in found}
+    return told
+
+
+def _method(method: Method, places: Iterable[str]) -> dict[str, Any]:
     model = method.runs[0].results["model"]
     seconds = [run.seconds for run in method.runs if run.seconds is not None]
     return {
         "name": method.name,
         "runs": [str(run.folder) for run in method.runs],
-        **{name: _mean(method.figures(name)) for name in SHOWN},
+        **USUAL,
+        **{place: _mean(method.figures(place)) for place in places},
+        "deviations": {place: _deviation(method.figures(place)) for place in places},
         "mAP_seeds": _list(method.figures("mAP")),
-        "mAP_deviation": _number(np.std(method.figures("mAP"), ddof=1)) if len(method.runs) > 1 else None,
+        "mAP_deviation": _deviation(method.figures("mAP")),
         "parameters": model.get("parameters"),
         "trainable_parameters": model.get("trainable_parameters"),
         "gmacs": model.get("gmacs"),
@@ -204,6 +220,11 @@ def resolutions(methods: Sequence[Method]) -> list[dict[str, Any]]:
 def _mean(values: np.ndarray) -> float | None:
     defined = values[~np.isnan(values)]
     return _number(defined.mean()) if len(defined) else None
+
+
+def _deviation(values: np.ndarray) -> float | None:
+    """Over seeds."""
+    return _number(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def _list(values: np.ndarray) -> list[float | None]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from pathlib import Path
 from typing import Any
 
-from manylabel.atomic import write_text
-from manylabel.spreadsheet import safe_cell
+from manylabel.spreadsheet import safe_cell, sheet_writer
+from manylabel.storage.atomic import write_text
 
 
 def write_label_file(comparison: dict[str, Any], path: Path) -> None:
     methods = [method["name"] for method in comparison["methods"]]
     changes = comparison["differences"]
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    writer = sheet_writer(buffer)
     header = ["label", "support", *(f"ap: {name}" for name in methods)]
     for row in changes:
         header += [f"change: {row['method']}", f"low: {row['method']}", f"high: {row['method']}"]

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from manylabel.compare.schema import check_scores, checked_results
 from manylabel.config import load_yaml
 from manylabel.error import DataError
-from manylabel.score_file import Scores, read_scores
+from manylabel.figure import at
+from manylabel.report.detail import clean_experts
+from manylabel.report.task_schema import clean_task_results
+from manylabel.report.value import number
+from manylabel.score_file import FILE_NAME, Scores, read_scores
+from manylabel.several_tasks import warnings_of
+from manylabel.storage.json_text import read_object
+from manylabel.storage.plain_file import MB
 from manylabel.training.history import read_history
 
+NAMED = 10  # labels in a note
 ALIKE = ("train.seed", "data.workers", "train.checkpoint_minutes", "train.trackers")  # no part of a method
 
 
@@ -36,13 +46,23 @@ class Run:
 
     @property
     def ap(self) -> np.ndarray:
-        """Average precision of each label in percent [N], NaN where it has none."""
-        return np.array([np.nan if label["ap"] is None else label["ap"] for label in self.results["labels"]], float)
+        """Average precision of each label in percent [N], NaN where it has none or was never trained."""
+        rows = self.results["labels"]
+        return np.array([np.nan if row["ap"] is None or row.get("never_trained") else row["ap"] for row in rows], float)
+
+    @property
+    def never_trained(self) -> dict[str, float | None]:
+        """Labels that no training image had, with their average precision; of several tasks with the task's name."""
+        found = {row["name"]: row["ap"] for row in self.results.get("labels", ()) if row.get("never_trained")}
+        for task, told in self.results.get("tasks", {}).items():
+            found |= {f"{task} {row['name']}": row["ap"] for row in told.get("never_trained", ())}
+        return found
 
     @property
     def size(self) -> int | None:
         """Pixels."""
-        return self.results["model"].get("image_size")
+        size: int | None = self.results["model"].get("image_size")
+        return size
 
 
 @dataclass(frozen=True)
@@ -55,11 +75,35 @@ class Method:
     @property
     def ap(self) -> np.ndarray:
         """Mean over seeds. [N]"""
-        return np.mean([run.ap for run in self.runs], axis=0)
+        mean: np.ndarray = np.mean([run.ap for run in self.runs], axis=0)
+        return mean
 
-    def figures(self, name: str) -> np.ndarray:
-        """One figure of each seed."""
-        return np.array([np.nan if run.results.get(name) is None else run.results[name] for run in self.runs], float)
+    def figures(self, place: str) -> np.ndarray:
+        """One figure of each seed; NaN where it is undefined or not there."""
+        found = [at(run.results, place) for run in self.runs]
+        return np.array([np.nan if value is None else value for value in found], float)
+
+
+def warnings_about(methods: Sequence[Method]) -> list[str]:
+    """What must be read before any figure: what the runs' own results say first, named by method."""
+    found: dict[str, None] = {}
+    for method in methods:
+        for run in method.runs:
+            name = method.name if len(method.runs) == 1 else f"{method.name} ({run.name})"
+            found |= {f"{name}: {warning}": None for warning in warnings_of(run.results)}
+    return list(found)
+
+
+def never_trained_notes(methods: Sequence[Method]) -> list[str]:
+    """Which labels some run was never trained on: no figure compares them."""
+    notes = []
+    for method in methods:
+        here = {name: ap for run in method.runs for name, ap in run.never_trained.items() if ap is not None}
+        if here:
+            said = ", ".join(f"{name} (AP {ap:.1f})" for name, ap in list(here.items())[:NAMED])
+            more = f" and {len(here) - NAMED} more" if len(here) > NAMED else ""
+            notes.append(f"{method.name}: {len(here)} labels had no training image and are not compared: {said}{more}")
+    return notes
 
 
 def read_run(folder: Path, keys: Sequence[str] = ("mAP", "labels", "data", "model")) -> Run:
@@ -72,32 +116,44 @@ def read_run(folder: Path, keys: Sequence[str] = ("mAP", "labels", "data", "mode
             raise DataError(
                 f"{folder} holds no results of {'several tasks' if key == 'tasks' else 'one task'} ({key!r} is missing)"
             )
-    details = _read(home / "details.json") if folder.is_dir() and (home / "details.json").is_file() else {}
+    with told_of(folder):
+        results = clean_task_results(results) if "tasks" in keys else checked_results(results)
+        details = _read(home / "details.json") if folder.is_dir() and (home / "details.json").is_file() else {}
+        details = {"experts": clean_experts(details.get("experts"), "details.experts")}
     config = home / "config.yaml"
-    history = read_history(home / "metrics.jsonl") if folder.is_dir() else []
+    scores = read_scores(home) if folder.is_dir() else None
+    if scores is not None:
+        check_scores(scores.scores.shape, results, str(home / FILE_NAME))
     return Run(
         home.name if folder.is_dir() else folder.stem,
         folder,
         results,
         details,
         flat(load_yaml(config)) if config.is_file() and folder.is_dir() else {},
-        read_scores(home) if folder.is_dir() else None,
-        sum(row.get("seconds", 0) for row in history) if history else None,
+        scores,
+        _seconds(home / "metrics.jsonl") if folder.is_dir() else None,
     )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _seconds(path: Path) -> float | None:
+    """Of training; None where nobody noted them."""
+    told = [number(row.get("seconds", 0), f"{path}, seconds") or 0.0 for row in read_history(path)]
+    return sum(told) if told else None
+
+
+@contextmanager
+def told_of(folder: Path) -> Iterator[None]:
+    """What is wrong inside is said of this run."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise DataError(f"there is no {path}; give folders of finished runs, e.g. runs/a runs/b") from error
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise DataError(f"{path} is not valid JSON ({error})") from error
-    if not isinstance(values, dict):
-        raise DataError(f"{path} must hold a JSON object")
-    return values
+        yield
+    except DataError as error:
+        raise error if str(error).startswith(str(folder)) else DataError(f"{folder}: {error}") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise DataError(f"there is no {path}; give folders of finished runs, e.g. runs/a runs/b")
+    return read_object(path, most=256 * MB)
 
 
 def flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
@@ -120,7 +176,7 @@ def methods_of(runs: Sequence[Run], names: Sequence[str] = ()) -> list[Method]:
             raise DataError(f"{run.folder} was given twice")
         seen.add(run.folder.resolve())
         kept = {key: value for key, value in run.settings.items() if key not in ALIKE}
-        key = json.dumps(kept, sort_keys=True) if kept else str(run.folder)
+        key = json.dumps(kept, sort_keys=True, default=str) if kept else str(run.folder)
         groups.setdefault(key, []).append(run)
     if len(set(names)) < len(names):
         raise DataError("two methods cannot have the same --name")
@@ -136,7 +192,7 @@ def _told_apart(runs: Sequence[Run]) -> list[str]:
     """The head, and the settings in which runs with this head differ; the folder's name where that is too long."""
     names = []
     for run in runs:
-        head = run.settings.get("head.name", run.results["model"].get("head", ""))
+        head = str(run.settings.get("head.name", run.results["model"].get("head", "")))
         like = [other for other in runs if other.settings.get("head.name") == run.settings.get("head.name")]
         keys = sorted({key for other in like for key in other.settings})
         varied = [key for key in keys if key not in ALIKE and len({str(other.settings.get(key)) for other in like}) > 1]

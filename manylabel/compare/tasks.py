@@ -7,29 +7,40 @@ from typing import Any
 
 import numpy as np
 
-from manylabel.compare.runs import Method
+from manylabel.compare.runs import Method, never_trained_notes, warnings_about
 from manylabel.error import DataError
 from manylabel.several_tasks import check_results
+from manylabel.storage.output import MADE_BY
 
 SCHEMA = 1
-MASKS = "mask AP"  # beside the figure that counts, where objects are segmented
 
 
 def compare_tasks(methods: Sequence[Method]) -> dict[str, Any]:
     """The first method is the one that the others are compared with, on the figures that both have."""
     columns: dict[tuple[str, str], None] = {}
+    more: dict[tuple[str, str], None] = {}
     for method in methods:
         for run in method.runs:
             check_results(run.results, run.folder)
             for task, found in run.results["tasks"].items():
-                columns |= {(task, figure): None for figure in (found["goal"], MASKS) if figure in found["figures"]}
+                for figure, told in found["metrics"].items():
+                    (columns if told["goal"] or figure == found["goal"] else more)[task, figure] = None
     if not columns:
         raise DataError("these runs have no figures that can be compared")
     _same_data(methods)
-    rows = [_row(method, list(columns)) for method in methods]
+    rows = [_row(method, list(columns), list(more)) for method in methods]
     for row in rows:
         row["change"] = _change(rows[0]["figures"], row["figures"])
-    return {"schema": SCHEMA, "columns": [list(column) for column in columns], "methods": rows}
+    return {
+        "schema": SCHEMA,
+        "made_by": MADE_BY,
+        "warnings": warnings_about(methods),
+        "notes": never_trained_notes(methods),
+        "columns": [list(column) for column in columns],
+        "more": [list(column) for column in more],
+        "metrics": _descriptions(methods),
+        "methods": rows,
+    }
 
 
 def _same_data(methods: Sequence[Method]) -> None:
@@ -57,7 +68,16 @@ def _same_data(methods: Sequence[Method]) -> None:
                 )
 
 
-def _row(method: Method, columns: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def _descriptions(methods: Sequence[Method]) -> dict[str, Any]:
+    """What the runs say of the figures of each task."""
+    told: dict[str, dict[str, Any]] = {}
+    for run in (run for method in methods for run in method.runs):
+        for task, found in run.results["tasks"].items():
+            told[task] = {**found["metrics"], **told.get(task, {})}
+    return told
+
+
+def _row(method: Method, columns: Sequence[tuple[str, str]], more: Sequence[tuple[str, str]]) -> dict[str, Any]:
     figures = [_over_seeds(method, task, figure) for task, figure in columns]
     means = [cell["mean"] for cell in figures if cell is not None]
     seconds = [run.seconds for run in method.runs if run.seconds]
@@ -66,6 +86,7 @@ def _row(method: Method, columns: Sequence[tuple[str, str]]) -> dict[str, Any]:
         "name": method.name,
         "runs": [str(run.folder) for run in method.runs],
         "figures": figures,
+        "more": [_over_seeds(method, task, figure) for task, figure in more],
         "mean": float(np.mean(means)) if len(means) == len(columns) else None,  # of runs that have all of them
         "tasks": {task: _cost(method, task) for task in tasks},
         "parameters": method.runs[0].results["model"]["parameters"],

@@ -26,6 +26,7 @@ from manylabel.config.recipe import (
     recipe_names,
 )
 from manylabel.config.schema import (
+    OWN_LOSS,
     AugmentConfig,
     BackboneConfig,
     Config,
@@ -36,6 +37,7 @@ from manylabel.config.schema import (
 )
 
 __all__ = [
+    "OWN_LOSS",
     "SELECTION_PRESETS",
     "AugmentConfig",
     "BackboneConfig",

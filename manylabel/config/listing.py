@@ -22,6 +22,11 @@ def settings_of_several_tasks() -> list[tuple[str, str, str]]:
     return list(_walk(MultiTaskConfig(tasks={NAMED: TaskConfig()}), ""))
 
 
+def settings_of(options: Any, before: str) -> list[tuple[str, str, str]]:
+    """The same of one part, from its options as they are by default; `before` stands before every key."""
+    return list(_walk(options, before))
+
+
 def _walk(section: Any, before: str) -> Iterator[tuple[str, str, str]]:
     for each in fields(section):
         key, value, text = f"{before}{each.name}", getattr(section, each.name), each.metadata.get("help", "")

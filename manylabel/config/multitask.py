@@ -42,6 +42,7 @@ class VitConfig:
     def __post_init__(self) -> None:
         for name in ("layers", "heads", "width", "hidden"):
             require(getattr(self, name) >= 0, f"vit.{name}", getattr(self, name), "0 or more")
+        require(self.layers <= 1000, "vit.layers", self.layers, "at most 1000")
         require(self.patch >= 1, "vit.patch", self.patch, "1 or more")
         require(all(0 < share <= 1 for share in self.windows), "vit.windows", self.windows, "shares above 0, at most 1")
         require(0 <= self.drop_path < 1, "vit.drop_path", self.drop_path, "at least 0 and below 1")

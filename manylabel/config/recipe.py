@@ -8,23 +8,17 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-import yaml
-
 from manylabel.config.multitask import MultiTaskConfig
 from manylabel.config.option import Part
 from manylabel.config.parse import parse
-from manylabel.config.schema import Config
+from manylabel.config.schema import OWN_LOSS, Config
 from manylabel.error import ConfigError
+from manylabel.storage.yaml_text import parse_yaml, read_yaml
 from manylabel.suggest import closest
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid YAML: {error}") from error
+    values = read_yaml(path, ConfigError)
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -77,10 +71,7 @@ def _setting(text: str) -> tuple[list[str], Any]:
     if _is_text(keys):
         said = keys == ["backbone", "weights"]  # there 'none' means random ones
         return keys, None if value in ("", "null", "none") and not said else value
-    try:
-        return keys, yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"--set {text!r}: the value is not valid YAML") from error
+    return keys, parse_yaml(value, f"--set {text!r:.200}", ConfigError)
 
 
 SEVERAL = ("tasks", "vit", "experts", "selection")  # sections that only a recipe of several tasks has
@@ -131,9 +122,9 @@ def make_config(recipe: str | Mapping[str, Any] | None = None, settings: Iterabl
     """A config from a recipe, then sections (dicts, or names of parts), then --set overrides; later ones win."""
     base = load_recipe(recipe) if isinstance(recipe, str) else recipe or {}
     values = override(merge(base, sections), settings)
-    if values.get("task") == "single_label":  # the labels compete unless somebody says otherwise
+    if (own := OWN_LOSS.get(str(values.get("task")))) is not None:
         loss = _named(values.get("loss", {}))
-        values["loss"] = {"name": "cross_entropy", **loss} if isinstance(loss, dict) else loss
+        values["loss"] = {"name": own, **loss} if isinstance(loss, dict) else loss
     defaults = Config()
     for key, value in values.items():  # 'head.dropout=0.1' alone means the default head
         default = getattr(defaults, key, None)

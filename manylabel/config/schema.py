@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,7 +72,7 @@ class ZeroShotConfig:
 class BackboneConfig:
     """The image encoder."""
 
-    name: str = option("efficientnet_lite0", "a bundled backbone or any timm model")
+    name: str = option("efficientnet_lite0", "a bundled backbone, any timm model, or moe_vit")
     weights: str = option("auto", "auto, pip, hub, none (random), or a local .safetensors/.pth file")
     image_size: int | None = option(None, "side in pixels; none = what the weights were trained for")
     enlarge: float = option(
@@ -85,6 +86,7 @@ class BackboneConfig:
     batch_norm: Literal["auto", "fixed", "moving"] = option(
         "auto", "statistics of batch norms in trained layers; auto = fixed, but moving with random weights"
     )
+    options: Mapping = option({}, "of a backbone that is not timm's, e.g. moe_vit")  # type: ignore[type-arg]
 
     def __post_init__(self) -> None:
         size = self.image_size
@@ -133,7 +135,7 @@ class TrainConfig:
     cache: Literal["auto", "on", "off"] = option("auto", "compute frozen features once; auto = when possible")
     views: int = option(0, "with cached features: so many augmented views of each training image beside the plain one")
     cache_dtype: Literal["float32", "float16", "bfloat16"] = option("float32", "how cached features are stored")
-    extract_with: Literal["auto", "torch", "onnxruntime", "compile"] = option(
+    extract_with: Literal["auto", "torch", "onnxruntime"] = option(
         "auto", "what computes cached features; auto = onnxruntime for many images on a CPU, if installed, else torch"
     )
     checkpoint_minutes: float = option(5.0, "also save in mid-epoch when this much time has passed")
@@ -150,6 +152,10 @@ class TrainConfig:
         require(0 <= self.seed < 2**32, "train.seed", self.seed, "0 to 2³² − 1")
         require(self.clip >= 0, "train.clip", self.clip, "0 or more")
         require(self.checkpoint_minutes >= 0, "train.checkpoint_minutes", self.checkpoint_minutes, "0 or more")
+
+
+# What trains tasks of a kind unless somebody says otherwise, where that is not Config.loss.
+OWN_LOSS = {"single_label": "cross_entropy"}  # the labels compete
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import math
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from manylabel.atomic import write_text
 from manylabel.error import DataError
-from manylabel.spreadsheet import safe_cell
+from manylabel.spreadsheet import safe_cell, sheet_writer
+from manylabel.storage.atomic import write_text
+from manylabel.storage.plain_file import MB, read_text
 
 FILE_NAME = "bad_images.csv"
+LARGEST = 256 * MB
 
 
 class BadImages:
@@ -26,9 +29,12 @@ class BadImages:
 
     def recall(self) -> None:
         """Take up the list that an earlier part of this run wrote."""
-        if self.out and self.out.is_file():
-            with open(self.out, newline="", encoding="utf-8") as file:
-                self.reasons = {row["file_name"].removeprefix("'"): row["reason"] for row in csv.DictReader(file)}
+        if self.out and os.path.lexists(self.out):
+            rows = csv.DictReader(io.StringIO(read_text(self.out, LARGEST), newline=""))
+            try:
+                self.reasons = {row["file_name"].removeprefix("'"): row["reason"] for row in rows}
+            except (KeyError, AttributeError, csv.Error) as error:
+                raise DataError(f"{self.out}, row {rows.line_num}: not file_name,reason; delete it") from error
 
     def __len__(self) -> int:
         return len(self.reasons)
@@ -53,7 +59,7 @@ class BadImages:
 
     def write(self, path: Path) -> None:
         text = io.StringIO()
-        rows = csv.writer(text, lineterminator="\n")
+        rows = sheet_writer(text)
         rows.writerow(["file_name", "reason"])
         rows.writerows((safe_cell(key), safe_cell(reason)) for key, reason in self.reasons.items())
         write_text(path, text.getvalue())

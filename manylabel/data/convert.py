@@ -12,11 +12,14 @@ from manylabel.config import DataConfig
 from manylabel.data.read import open_data, read_scenes
 from manylabel.data.read.assemble import label_space
 from manylabel.data.read.split_file import chosen_split
-from manylabel.data.record import Record
+from manylabel.data.record import Reading, Record
+from manylabel.data.walk import is_among_images
 from manylabel.data.write import TARGETS
 from manylabel.data.write.from_table import content_of
-from manylabel.data.write.target import Content, Images
+from manylabel.data.write.taken import Taken, is_below
+from manylabel.data.write.target import Content, Images, Target
 from manylabel.error import DataError
+from manylabel.storage.output import check_output, check_outputs
 from manylabel.suggest import closest
 
 STEP = 100  # records between two movements of the progress bar
@@ -44,7 +47,7 @@ def convert(
     if to not in TARGETS:
         raise DataError(f"we do not write the format {to!r}{closest(to, TARGETS)} (--to)")
     target = TARGETS[to]
-    _refuse_loss(config, out, overwrite)
+    _refuse_loss(config, target, out, overwrite)
     how = images or target.images
     if config.path == "scenes":
         records, shown = None, 0
@@ -56,12 +59,24 @@ def convert(
         _refuse_same(out, reading.path)
         for note in reading.notes:
             console.say(note)
-        content = Content(records, label_space(records), reading.rest, reading.source, how)
+        taken = Taken(_folders(config, reading), config.max_bad_share)
+        content = Content(records, label_space(records), reading.rest, reading.source, how, taken)
         shown, total = len(reading.notes), reading.total
     counted = _Counted(content.records, total, split, chosen_split(config))
     said = target.write(replace(content, records=counted), out)
     later = [*records.reading.notes[shown:], *records.notes] if records is not None else []  # known when all went by
-    return Converted(counted.seen, len(content.labels), (*later, *said))
+    notes = (*later, *said, *content.taken.notes())
+    return Converted(content.taken.images, len(content.labels), notes)
+
+
+def _folders(config: DataConfig, reading: Reading) -> tuple[Path, ...]:
+    """Where files of this data are, by what the user named: what is elsewhere is reached by links."""
+    named = [config.path, str(reading.path), *([config.images] if config.images else [])]
+    folders = [Path(path) if os.path.isdir(path) else Path(path).parent for path in named]
+    root = getattr(reading.source, "root", None)
+    if root is not None and not any(is_below(os.path.abspath(root), one.absolute()) for one in folders):
+        folders.append(Path(root))  # beside the folder of the label file, as COCO has it
+    return tuple(dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders))
 
 
 class _Counted:
@@ -91,12 +106,18 @@ class _Counted:
             raise DataError(f"there are no images in split {self.split!r}; nothing was converted")
 
 
-def _refuse_loss(config: DataConfig, out: Path, overwrite: bool) -> None:
-    """Never write over what is there unasked."""
+def _refuse_loss(config: DataConfig, target: Target, out: Path, overwrite: bool) -> None:
+    """Never write over what is there unasked, nor over what is not ours."""
     if out.is_dir() and any(out.iterdir()) and not overwrite:
         raise DataError(f"{out} is a folder with files in it; choose another, or add to it with --overwrite")
-    if out.is_file() and not overwrite:
-        raise DataError(f"{out} is there already; choose another name, or replace it with --overwrite")
+    if out.is_dir() or not out.suffix:
+        check_outputs(out, target.files, overwrite, target.begins)
+        again = any(file for name in target.files for file in out.glob(name))
+        if config.path != "scenes" and not again and is_among_images(out, Path(config.path)):
+            raise DataError(f"{out} is a folder of images in the data; choose another place")
+    else:
+        check_output(out, overwrite, target.begins)
+        check_outputs(out.parent, target.files[1:], overwrite)
     if config.path != "scenes":
         _refuse_same(out, Path(config.path))
 

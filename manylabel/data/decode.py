@@ -14,7 +14,7 @@ import re
 import stat
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
@@ -52,6 +52,7 @@ NOT_IMAGES = (  # how files begin that are often found where an image was expect
 )
 PYTHON_DECODERS = {"ppm", "ppm_plain", "bmp_rle"}  # Pillow decodes these in Python, at about 2 s a megapixel
 HEADER_READS = 100_000  # Pillow seeks a header byte by byte; more than this is a large damaged file, not a header
+LARGEST_FILE = 1 << 30  # bytes of an image
 MOST_SCANS = 100  # a progressive JPEG has about ten; each costs a pass over the image but takes only a few bytes
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -74,6 +75,10 @@ class _Jpeg(JpegImagePlugin.JpegImageFile):
 Image.init()  # once, here: otherwise Pillow loads its readers at the first image, perhaps in several threads
 READERS = {name: Image.OPEN[name] for name in FORMATS if name in Image.OPEN}
 READERS["JPEG"] = (_Jpeg, READERS["JPEG"][1])
+
+
+class TooLarge(DecodeError):
+    """An image, but more of it than we want to read."""
 
 
 @dataclass(frozen=True)
@@ -139,16 +144,23 @@ def _opened(source: Source, limit: float) -> Iterator[ImageFile.ImageFile]:
         raise DecodeError(_reason(error, FORMATS[name] if name else "file", limit)) from error
 
 
+def check_file_size(size: int) -> None:
+    """50 megapixels need less, however they are stored."""
+    if size > LARGEST_FILE:
+        raise DecodeError(f"a file of {size / 1e9:.1f} GB, over the limit of {LARGEST_FILE / 1e9:.1f} GB")
+
+
 @contextmanager
 def _stream(source: Source) -> Iterator[BinaryIO]:
     if isinstance(source, (bytes, bytearray, memoryview)):
         yield io.BytesIO(source)
     elif isinstance(source, (str, os.PathLike)):
-        kind = os.stat(source).st_mode
-        if stat.S_ISDIR(kind):
+        facts = os.stat(source)
+        if stat.S_ISDIR(facts.st_mode):
             raise DecodeError("is a folder")
-        if not stat.S_ISREG(kind):  # opening a pipe would wait for ever
+        if not stat.S_ISREG(facts.st_mode):  # opening a pipe would wait for ever
             raise DecodeError("not a regular file")
+        check_file_size(facts.st_size)
         with open(source, "rb") as file:
             yield file
     else:
@@ -205,7 +217,7 @@ def _open_as(name: str, stream: BinaryIO, limit: float) -> ImageFile.ImageFile:
         _refuse_large((int(tags.get(322, 1)), int(tags.get(323, 1))), limit)
     slow = PYTHON_DECODERS.intersection(tile[0] for tile in image.tile)
     if slow and math.prod(image.size) > 1e6:
-        raise DecodeError(f"{FORMATS[name]} of a kind that is too slow to read above 1 megapixel; convert it to PNG")
+        raise TooLarge(f"{FORMATS[name]} of a kind that is too slow to read above 1 megapixel; convert it to PNG")
     patient.left = math.inf
     return image
 
@@ -213,7 +225,7 @@ def _open_as(name: str, stream: BinaryIO, limit: float) -> ImageFile.ImageFile:
 def _refuse_large(size: tuple[int, int], limit: float) -> None:
     megapixels = math.prod(size) / 1e6
     if megapixels > limit:
-        raise DecodeError(f"{megapixels:.1f} megapixels, over the limit of {limit:g}")
+        raise TooLarge(f"{megapixels:.1f} megapixels, over the limit of {limit:g}")
 
 
 def _gif_size(file: BinaryIO) -> tuple[int, int]:
@@ -276,21 +288,26 @@ def _orientation(image: Image.Image) -> int:
     return value if isinstance(value, int) and value in TURNS else 1
 
 
-def upright_rgb(image: Image.Image) -> Image.Image:
-    """An image that somebody else opened, as decode() would have given it."""
-    turn = TURNS.get(_orientation(image))
-    rgb = to_rgb(image)
-    return rgb if turn is None else rgb.transpose(turn)
+def upright_rgb(image: Image.Image, grey: Callable[[np.ndarray], np.ndarray] | None = None) -> Image.Image:
+    """An image that somebody else opened, as decode() would have given it; `grey`: how wide grey values are scaled."""
+    try:
+        turn = TURNS.get(_orientation(image))
+        rgb = to_rgb(image, grey)
+        return rgb if turn is None else rgb.transpose(turn)
+    except DecodeError:
+        raise
+    except Exception as error:  # its pixels may still be in a file
+        raise DecodeError(_reason(error, FORMATS.get(image.format or "", "image"), math.inf)) from error
 
 
-def to_rgb(image: Image.Image) -> Image.Image:
+def to_rgb(image: Image.Image, grey: Callable[[np.ndarray], np.ndarray] | None = None) -> Image.Image:
     if image.mode == "F" or image.mode.startswith("I"):
         values = np.asarray(image)  # [H, W]
-        grey = _eight_bit(values)
+        eight = _eight_bit(values, image.format == "TIFF" and image.mode == "I") if grey is None else grey(values)
         transparent = image.info.get("transparency")
         if isinstance(transparent, int):
-            grey[values == transparent] = 255
-        return Image.fromarray(grey).convert("RGB")
+            eight[values == transparent] = 255
+        return Image.fromarray(eight).convert("RGB")
     if image.has_transparency_data:
         rgba = image.convert("RGBA")
         white = Image.new("RGB", image.size, "white")
@@ -299,11 +316,12 @@ def to_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def _eight_bit(values: np.ndarray) -> np.ndarray:
+def _eight_bit(values: np.ndarray, wide: bool) -> np.ndarray:
     """Grey values of any type as uint8.
 
     The scale is fixed where the range tells what white is, so that a dark photo stays dark: integers up to 65535 keep
-    their high byte, as 16-bit colours do; numbers with a fraction up to 1, 255 or 65535 are scaled from that.
+    their high byte, as 16-bit colours do, unless the type is `wide` (32 bits) and none is above 255; numbers with a
+    fraction up to 1, 255 or 65535 are scaled from that.
     Any other range, such as a height map, is stretched so that its smallest value is black and its largest white.
     """
     if values.dtype.kind == "f":
@@ -313,9 +331,19 @@ def _eight_bit(values: np.ndarray) -> np.ndarray:
     white = next((top for top in tops if low >= 0 and high <= top), None)
     if white is None:
         values, white = values.astype(np.float64) - low, high - low or 1.0
-    if values.dtype.kind != "f":
-        return (values >> 8).astype(np.uint8)
-    return np.rint(values * (255.0 / white)).astype(np.uint8)
+    if values.dtype.kind == "f":
+        return share_of_white(values, white)
+    return values.astype(np.uint8) if wide and high <= 255 else high_byte(values)
+
+
+def high_byte(values: np.ndarray) -> np.ndarray:
+    """Integers of 16 bits as those of 8."""
+    return (values >> 8).astype(np.uint8)
+
+
+def share_of_white(values: np.ndarray, white: float) -> np.ndarray:
+    """Numbers 0 … white as 0 … 255."""
+    return np.rint(values.astype(np.float64) * (255.0 / white)).astype(np.uint8)
 
 
 def _reason(error: Exception, name: str, limit: float) -> str:

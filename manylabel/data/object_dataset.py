@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 
-from manylabel.data.dataset import Batch, ImageDataset, _mix_seed
+from manylabel.data.dataset import Batch, ImageDataset, Sample, _mix_seed
 from manylabel.data.object_transform import ObjectTransform, Placement, moved
 from manylabel.data.stored_objects import ObjectReader
 from manylabel.data.table import Table
@@ -22,7 +22,6 @@ class ObjectBatch(Batch):
 
     objects: list[DetectionTarget] = field(default_factory=list)
     places: list[Placement] = field(default_factory=list)
-    wrong: DataError | None = None  # raised here and not in a worker process, which would bury it in its traceback
 
     @property
     def targets(self) -> list[DetectionTarget]:
@@ -42,23 +41,24 @@ class ObjectDataset(ImageDataset):
         super().__init__(table, transform, transform.at_least, seed, random)
         self.placing, self.stored = transform, ObjectReader(table)
 
-    def __getitem__(self, item: tuple[int, int]) -> tuple[int, Any, str]:
+    def __getitem__(self, item: tuple[int, int]) -> Sample:
         epoch, row = item
         try:
             image, stored = self.stored.read(row, self.at_least)
         except DecodeError as error:
-            return row, None, str(error)
+            return row, None, str(error), None
         except DataError as error:
-            return row, error, ""
+            return row, error, "", None
         with torch.random.fork_rng(devices=[]) if self.random else nullcontext():
             if self.random:
                 torch.manual_seed(_mix_seed(self.seed, epoch, row))
             place = self.placing.place(*stored.size)
-        return row, (self.placing.pixels(image, place), moved(stored.target, place), place), ""
+        made = self.placing.pixels(image, place), moved(stored.target, place), place
+        return row, made, "", self.known_by(row, image)
 
-    def collate(self, samples: list[tuple[int, Any, str]]) -> ObjectBatch:
-        wrong = next((found for _, found, _ in samples if isinstance(found, DataError)), None)
+    def collate(self, samples: Sequence[Sample]) -> ObjectBatch:
+        wrong = next((found for _, found, *_ in samples if isinstance(found, DataError)), None)
         samples = [sample for sample in samples if not isinstance(sample[1], DataError)]
-        plain = super().collate([(row, found and found[0], reason) for row, found, reason in samples])
-        objects, places = ([found[part] for _, found, _ in samples if found is not None] for part in (1, 2))
-        return ObjectBatch(plain.inputs, plain.rows, plain.bad, objects, places, wrong)
+        plain = super().collate([(row, found and found[0], *rest) for row, found, *rest in samples])
+        objects, places = ([found[part] for _, found, *_ in samples if found is not None] for part in (1, 2))
+        return ObjectBatch(plain.inputs, plain.rows, plain.bad, plain.fingerprints, wrong, objects, places)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
@@ -106,9 +107,10 @@ class ObjectTransform:
             scale[0] = -scale[0]
         return Placement((width, height), self.side, (scale[0], scale[1]), (shift[0], shift[1]))
 
-    def __call__(self, image: Image.Image) -> Tensor:
+    def __call__(self, image: Image.Image) -> np.ndarray:
         """The pixels alone. uint8 [3, S, S]"""
-        return self.pixels(image, self.place(*image.size))
+        pixels: np.ndarray = self.pixels(image, self.place(*image.size)).numpy()
+        return pixels
 
     def pixels(self, image: Image.Image, place: Placement) -> Tensor:
         tensor: Tensor = v2.functional.pil_to_tensor(place.picture(image, self.resample))

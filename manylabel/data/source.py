@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from errno import ENOENT
@@ -10,7 +12,8 @@ from typing import Protocol
 
 from PIL import Image
 
-from manylabel.data.decode import decode, describe
+from manylabel.data.decode import check_file_size, decode, describe
+from manylabel.data.file_stamp import file_stamp
 from manylabel.data.scenes import scene_image
 
 
@@ -24,11 +27,12 @@ class ImageSource(Protocol):
         """(width, height) as read() would give it, from the header; DecodeError if there is none."""
 
     def stamp(self, key: str) -> str:
-        """Text that changes when the image does: what the feature cache trusts."""
+        """Text that changes when the image does, found without reading it: what tells that it must be read again."""
 
 
-# Two more methods that a source may have:
+# More methods that a source may have:
 #   raw(key) -> bytes                     the image as it is stored, where it is stored at all
+#   content(key) -> (bytes, int)          a digest of these bytes, and how many there are (data/contents.py)
 #   blocks(keys) -> Blocks | None         where the order of reading matters; ask with manylabel.data.shard.blocks
 
 
@@ -42,6 +46,10 @@ class EncodedSource(ABC):
     @abstractmethod
     def stamp(self, key: str) -> str:
         """Text that changes when the image does."""
+
+    def content(self, key: str) -> tuple[bytes, int]:
+        data = self.raw(key)
+        return hashlib.blake2b(data, digest_size=16).digest(), len(data)
 
     def read(self, key: str, at_least: int | None = None) -> Image.Image:
         return decode(self.raw(key), at_least=at_least)
@@ -69,17 +77,22 @@ class FileSource:
 
     def raw(self, key: str) -> bytes:
         """The encoded bytes; OSError if the file cannot be read."""
+        return self._regular(key).read_bytes()
+
+    def content(self, key: str) -> tuple[bytes, int]:
+        with open(self._regular(key), "rb") as file:
+            check_file_size(os.fstat(file.fileno()).st_size)
+            found = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
+            return found, file.tell()
+
+    def stamp(self, key: str) -> str:
+        return file_stamp(os.path.join(self.root, key))
+
+    def _regular(self, key: str) -> Path:
         path = self.path(key)
         if not path.is_file():  # opening a pipe would wait for ever
             raise FileNotFoundError(ENOENT, "not a regular file", str(path))
-        return path.read_bytes()
-
-    def stamp(self, key: str) -> str:
-        try:
-            facts = self.path(key).stat()
-        except OSError:
-            return f"{key}|missing"
-        return f"{self.root.resolve()}|{key}|{facts.st_size}|{facts.st_mtime_ns}"
+        return path
 
 
 @dataclass(frozen=True)

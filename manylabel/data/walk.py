@@ -50,6 +50,12 @@ def walk_images(root: Path) -> Iterator[str]:
         waiting += reversed(folders)
 
 
+def is_among_images(folder: Path, data: Path) -> bool:
+    """Whether this folder lies in the data's and holds images: no place to write into."""
+    place, home = folder.resolve(), data if data.is_dir() else data.parent
+    return place.is_relative_to(home.resolve()) and place.is_dir() and next(walk_images(place), None) is not None
+
+
 class ImageIndex:
     """The images under a folder, found by any end of their path: 'b/c.jpg' and 'c.jpg' both find 'a/b/c.jpg'."""
 

@@ -9,6 +9,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from manylabel.core.output import Output
+from manylabel.core.trace import Trace
 from manylabel.detect.cascade import Cascade
 from manylabel.detect.mask import MaskHead
 from manylabel.detect.matching import SHARE
@@ -17,6 +19,7 @@ from manylabel.detect.proposals import Proposals
 from manylabel.detect.pyramid import Levels, Pyramid
 from manylabel.detect.target import Detections, DetectionTarget, check_targets
 from manylabel.detect.yardstick import yardstick
+from manylabel.features import Features
 
 RARE = 1e-3  # objects of a label in an image, at least
 ANCHORS_OF_OBJECT = 2  # that stand for one object, about
@@ -40,12 +43,13 @@ class Detector(nn.Module):
         self.mask = MaskHead(options, num_labels) if options.masks else None
 
     def forward(
-        self, map: Tensor, size: tuple[int, int], targets: Sequence[DetectionTarget] | None = None
-    ) -> dict[str, Tensor] | list[Detections]:
-        """Of the map [B, C, h, w] of images with (H, W) pixels: losses by name, or the detections of every image."""
-        if targets is None:
-            return self.find(map, size)
-        return self.losses(map, size, targets)
+        self, features: Features, targets: Sequence[DetectionTarget] | None = None, trace: Trace | None = None
+    ) -> Output:
+        """Losses by name where there are targets, else the detections of every image."""
+        assert features.size is not None
+        if targets is not None:
+            return Output(losses=self.losses(features.final, features.size, targets))
+        return Output(self.find(features.final, features.size))
 
     @torch.no_grad()
     def expect(self, objects: Tensor) -> None:

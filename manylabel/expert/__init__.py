@@ -3,7 +3,7 @@
 from manylabel.expert.adaptive import AdaptiveSelection
 from manylabel.expert.balance import importance_loss, load_loss, z_loss
 from manylabel.expert.bank import ExpertBank, start_alike
-from manylabel.expert.load import GateLoad
+from manylabel.expert.load import ExpertUse, GateLoad, Gates
 from manylabel.expert.mlp_bank import MLPBank
 from manylabel.expert.router import Router, Routing
 from manylabel.expert.sparse import SparseExperts
@@ -11,7 +11,9 @@ from manylabel.expert.sparse import SparseExperts
 __all__ = [
     "AdaptiveSelection",
     "ExpertBank",
+    "ExpertUse",
     "GateLoad",
+    "Gates",
     "MLPBank",
     "Router",
     "Routing",

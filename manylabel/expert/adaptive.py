@@ -41,22 +41,26 @@ class AdaptiveSelection(nn.Module):
 
         `may_grow`: whether Δn iterations are left to see what a growth brings. Returns the change of every k. [T]
         """
-        loss = losses.to(self.best)
-        active = ~self.fixed & ~loss.isnan()
-        better = active & (loss < self.best)
-        self.best.copy_(torch.where(better, loss, self.best))
-        self.improved |= better
-        decreased = active & (loss < (1 - self.least) * self.mark)
-        self.mark.copy_(torch.where(decreased, loss, self.mark))
-        self.waited.copy_(torch.where(decreased, 0, self.waited + iterations * active))
-        stuck = active & (self.waited >= self.patience)
-        failed = stuck & ~self.improved  # the last growth brought nothing
-        full = stuck & self.improved & (self.k == self.most)
-        grows = stuck & self.improved & ~full & may_grow
-        change = grows.long() - failed.long()
-        self.k += change
-        self.fixed |= failed | full
-        self.improved &= ~grows
-        self.waited.masked_fill_(grows, 0)
-        self.mark.copy_(torch.where(grows, self.best, self.mark))
-        return change
+        before, loss = self.k.clone(), losses.to(self.best)
+        for j in (~self.fixed & ~loss.isnan()).nonzero().flatten().tolist():
+            self._update_one(j, loss[j], iterations, may_grow)
+        return self.k - before
+
+    def _update_one(self, j: int, loss: Tensor, iterations: int, may_grow: bool) -> None:
+        """Algorithm 1, lines 6–18, for task j."""
+        if loss < self.best[j]:
+            self.best[j], self.improved[j] = loss, True
+        if loss < (1 - self.least) * self.mark[j]:
+            self.mark[j], self.waited[j] = loss, 0
+        else:
+            self.waited[j] += iterations
+        if self.waited[j] < self.patience:  # it decreases, or may do so yet
+            return
+        if not self.improved[j]:  # the last growth brought nothing
+            self.k[j] -= 1
+            self.fixed[j] = True
+        elif self.k[j] == self.most:
+            self.fixed[j] = True
+        elif may_grow:
+            self.k[j] += 1
+            self.improved[j], self.waited[j], self.mark[j] = False, 0, self.best[j]

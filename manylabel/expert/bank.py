@@ -35,13 +35,14 @@ class ExpertBank(nn.Module):
 
     def own(self, x: Tensor) -> Tensor:
         """Every owner's experts on that owner's input. [B, G, d_i] → [B, G, n, d_o]"""
-        y = torch.bmm(x.transpose(0, 1), self.weight.flatten(2)).transpose(0, 1)  # [B, G, n·h]
+        y: Tensor = torch.bmm(x.transpose(0, 1), self.weight.flatten(2)).transpose(0, 1)  # [B, G, n·h]
         y = y.unflatten(-1, (self.count, -1))
         if self.bias is not None:
             y = y + self.bias
         if self.hidden is None:
             return y
-        return self._second(torch.relu(y).flatten(1, 2)).unflatten(1, (self.owners, self.count))
+        out: Tensor = self._second(torch.relu(y).flatten(1, 2)).unflatten(1, (self.owners, self.count))
+        return out
 
     def every(self, x: Tensor) -> Tensor:
         """All experts on every input. [R, d_i] → [R, G·n, d_o]"""

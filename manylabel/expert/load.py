@@ -3,39 +3,64 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor
 
 COLLAPSED = 0.9  # a gate that gives one of its experts more than this has stopped choosing
 
 
+@dataclass(frozen=True)
+class Gates:
+    """Whose gates a head has, and what they choose among."""
+
+    experts: tuple[str, ...]  # names [E]
+    of_label: tuple[int, ...]  # [N]: which of the G gates is a label's
+    capacity: tuple[int, ...] | None = None  # [G]: how many shared experts each may use, where that adapts
+
+
+@dataclass(frozen=True)
+class ExpertUse:
+    """How much the gates of a head used each expert, over some images."""
+
+    gates: Gates
+    layers: list[np.ndarray]  # of each layer: mean weights [G, E], rows add up to 1
+    images: int
+
+    @classmethod
+    def together(cls, parts: Iterable[ExpertUse | None]) -> ExpertUse | None:
+        """Of several sets of images, weighed by their numbers."""
+        there = [part for part in parts if part is not None]
+        if len(there) < 2:
+            return there[0] if there else None
+        images = [part.images for part in there]
+        layers = [np.average(loads, axis=0, weights=images) for loads in zip(*(p.layers for p in there), strict=True)]
+        return cls(there[0].gates, layers, sum(images))
+
+
 class GateLoad:
-    """Adds up gate weights [B, G, K] while a model scores images; `each` keeps those of every image, too."""
+    """Adds up the gate weights [B, G, E] of every layer while a model scores images."""
 
-    def __init__(self, each: bool = False) -> None:
-        self.total: Tensor | None = None  # [G, K], float64
+    def __init__(self, gates: Gates | None) -> None:
+        self.gates = gates
+        self.totals: list[Tensor] = []  # [G, E] float64 each
         self.images = 0
-        self.kept: list[Tensor] | None = [] if each else None
 
-    def add(self, weights: Tensor) -> None:
-        total = weights.detach().float().sum(dim=0).cpu().double()  # not every device has float64
-        self.total = total if self.total is None else self.total + total
-        self.images += weights.shape[0]
-        if self.kept is not None:
-            self.kept.append(weights.detach().float().cpu())
+    def add(self, layers: Sequence[Tensor]) -> None:
+        """What a trace holds of one batch."""
+        sums = [
+            weights.detach().float().sum(dim=0).cpu().double() for weights in layers
+        ]  # not every device has float64
+        self.totals = [a + b for a, b in zip(self.totals, sums, strict=True)] if self.totals else sums
+        self.images += layers[0].shape[0] if layers else 0
 
-    def mean(self) -> np.ndarray:
-        """Mean weight of every expert for every gate. [G, K], rows add up to 1"""
-        if self.total is None:
-            raise ValueError("no image has passed the gates yet")
-        return (self.total / self.images).numpy()
-
-    def each(self) -> np.ndarray | None:
-        """The weights of every image in order, where they were kept. [images, G, K]"""
-        return torch.cat(self.kept).numpy() if self.kept else None
+    def use(self) -> ExpertUse | None:
+        """None for heads without gates, and before the first image."""
+        if self.gates is None or not self.totals:
+            return None
+        return ExpertUse(self.gates, [(total / self.images).numpy() for total in self.totals], self.images)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from manylabel.core.trace import Trace
 from manylabel.features import Features
 from manylabel.model import Model
 
@@ -20,32 +21,17 @@ def attention_grids(model: Model, features: Features, columns: Tensor, stages: S
     assert query is not None
     size = max(1, QUERIES // (int(query.max()) + 1))
     blocks = [slice(start, start + size) for start in range(0, len(columns), size)]
-    parts = [_block(model, _some(features, block), columns[block], query) for block in blocks]
+    parts = [_block(model, features.part(block), columns[block], query) for block in blocks]
     return {stage: torch.cat([part[stage] for part in parts]) for stage in stages}
 
 
-def seen_by_head(model: Model, features: Features) -> Features:
-    """What the neck gives the head; the first, where it asks the head several times: the others have no places."""
-    given: list[Features] = []
-
-    def keep(seen: Features) -> Tensor:
-        given.append(seen)
-        return seen.final.new_zeros(len(seen.final), model.head.num_labels)
-
-    model.neck.logits(keep, features)
-    return given[0]
-
-
-def _some(features: Features, block: slice) -> Features:
-    prefix = None if features.prefix is None else features.prefix[block]
-    return Features({name: stage[block] for name, stage in features.stages.items()}, prefix)
-
-
 def _block(model: Model, features: Features, columns: Tensor, query: Tensor) -> dict[str, Tensor]:
-    look = model.head.look(seen_by_head(model, features))
-    assert look is not None
+    trace = Trace(attention=[])
+    model.answer(features, trace)
+    assert trace.attention
+    looked = trace.attention[0]
     chosen = query.to(columns.device)[columns]  # [B, L]
     each = torch.arange(len(columns), device=columns.device)[:, None]
-    weights = look.weights.transpose(1, 2)[each, chosen].float()  # [B, L, h, T]
-    parts = weights.split([rows * width for rows, width in look.grids.values()], dim=-1)
-    return {stage: part.unflatten(-1, grid) for (stage, grid), part in zip(look.grids.items(), parts, strict=True)}
+    weights = looked.weights.transpose(1, 2)[each, chosen].float()  # [B, L, h, T]
+    parts = weights.split([rows * width for rows, width in looked.grids.values()], dim=-1)
+    return {stage: part.unflatten(-1, grid) for (stage, grid), part in zip(looked.grids.items(), parts, strict=True)}

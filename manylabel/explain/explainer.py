@@ -13,9 +13,8 @@ from PIL import Image
 from torch import Tensor
 
 from manylabel.bundle import Bundle, load_bundle
-from manylabel.data.decode import describe
-from manylabel.data.shard.packed import PackedImage
-from manylabel.error import DataError, DecodeError
+from manylabel.data.given_image import GivenImage, ImageLike, read_images
+from manylabel.error import DataError
 from manylabel.explain.attention import attention_grids
 from manylabel.explain.cam import eigen_cam, grad_cam, grad_cam_pp
 from manylabel.explain.explanation import Explanation
@@ -24,7 +23,7 @@ from manylabel.explain.gradient import Backwards, StageMap, final_map
 from manylabel.explain.method import ATTENTION, AUTO, choose
 from manylabel.explain.readout import scores_and_readout
 from manylabel.features import FINAL, Features
-from manylabel.predict import ImageLike, Predictor, as_many
+from manylabel.predict import Predictor
 from manylabel.suggest import closest
 
 MOST_LABELS = 5  # of an image, where nobody names labels
@@ -50,7 +49,7 @@ class Explainer:
         self.model = predictor.model
         self.method, self.stages = choose(self.model, method, stage)
         cheap = self.method == ATTENTION or self.stages == (FINAL,)
-        self._backwards = None if cheap else Backwards(self.model)
+        self._backwards = None if cheap else Backwards(self.model, predictor.contiguous, self.stages[0])
 
     def columns(self, names: Sequence[str]) -> list[int]:
         """Positions of labels that are asked for by name."""
@@ -62,16 +61,16 @@ class Explainer:
 
     def stream(
         self,
-        images: Iterable[ImageLike],
+        images: ImageLike | Iterable[ImageLike],
         labels: Sequence[str] | None = None,
         advance: Callable[[int], None] = lambda _: None,
     ) -> Iterator[list[Explanation]]:
-        """For each image its explanations, in order; one with an error for an image that cannot be read."""
+        """For each image its explanations, in order; one with an error for an image, among several, that cannot be read."""
         asked = self.columns(labels) if labels else None
         waiting: list[_Read] = []
-        for number, image in enumerate(images):
-            waiting.append(self._read(image, number))
-            if len(waiting) == self.predictor.batch_size:
+        for image in read_images(images, self.predictor.at_least):
+            waiting.append(self._prepared(image))
+            if len(waiting) >= self.predictor.batch_size:
                 yield from self._answer(waiting, asked)
                 advance(len(waiting))
                 waiting = []
@@ -79,14 +78,12 @@ class Explainer:
             yield from self._answer(waiting, asked)
             advance(len(waiting))
 
-    def _read(self, image: ImageLike, number: int) -> _Read:
-        name, found = self.predictor.read(image, number)
-        if isinstance(found, str):
-            return _Read(name, error=found)
-        picture, pixels = found
-        photo = picture.copy()
+    def _prepared(self, image: GivenImage) -> _Read:
+        if image.picture is None:
+            return _Read(image.name, error=image.error)
+        photo = image.picture.copy()
         photo.thumbnail((PHOTO_SIDE, PHOTO_SIDE))
-        return _Read(name, pixels, photo, _full_size(image, picture))
+        return _Read(image.name, self.predictor.transform(image.picture), photo, image.size)
 
     def _answer(self, waiting: Sequence[_Read], asked: list[int] | None) -> Iterator[list[Explanation]]:
         good = [read.pixels for read in waiting if read.pixels is not None]
@@ -148,7 +145,7 @@ class Explainer:
     def stage_map(self, images: Tensor, features: Features) -> StageMap:
         if self._backwards is None:
             return final_map(self.model, features)
-        return self._backwards(images, self.stages[0])
+        return self._backwards(images)
 
 
 def class_maps(found: StageMap, columns: Tensor, method: str) -> Tensor:
@@ -165,19 +162,6 @@ def shown_labels(scores: np.ndarray, above: np.ndarray) -> list[int]:
     return [i for i in ranked if above[i]][:MOST_LABELS] or ranked[:1]
 
 
-def _full_size(image: ImageLike, picture: Image.Image) -> tuple[int, int]:
-    """Of the upright photo, which may have been decoded smaller."""
-    if isinstance(image, (np.ndarray, Image.Image)):
-        return picture.size
-    try:
-        if isinstance(image, PackedImage):
-            return image.source.describe(image.key)
-        facts = describe(image)
-    except DecodeError:
-        return picture.size
-    return facts.width, facts.height
-
-
 def explain(
     model: Bundle | Predictor | str | os.PathLike[str],
     images: ImageLike | Iterable[ImageLike],
@@ -187,6 +171,7 @@ def explain(
 ) -> list[Explanation]:
     """Where in each image the model finds each label: images in order, and their labels in the order asked for.
 
+    What is an image, and one that cannot be read: as for `Predictor.predict`.
     labels None: those above their thresholds, five at most, else the best one. method: auto, attention, grad_cam,
     grad_cam_pp or eigen_cam. stage: of the backbone; None = final, or all that the attention looks at.
     """
@@ -195,4 +180,4 @@ def explain(
     if isinstance(labels, str):
         labels = [labels]
     explainer = Explainer(model, method, stage)
-    return [found for of_image in explainer.stream(as_many(images), labels) for found in of_image]
+    return [found for of_image in explainer.stream(images, labels) for found in of_image]

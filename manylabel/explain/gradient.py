@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from manylabel.backbone import Backbone
 from manylabel.error import ConfigError
@@ -30,53 +27,31 @@ def final_map(model: Model, features: Features) -> StageMap:
     maps = {name: values.detach().contiguous() for name, values in features.stages.items()}
     leaf = maps[FINAL] = maps[FINAL].requires_grad_()
     with torch.enable_grad():
-        logits = model.neck.logits(model.head, Features(maps, features.prefix))
+        logits = model.answer(replace(features, stages=maps)).logits
     return StageMap(leaf.detach(), _Gradient(logits, leaf, FINAL, lambda g: g))
 
 
 class Backwards:
-    """At any stage: the backbone behind it is passed backwards, too.
+    """At a stage before the last: the backbone behind it is passed backwards, too.
 
-    It works on a copy of the backbone that asks for no gradient of weights and does not use channels last, in which some
-    backward passes of torch crash on a CPU.
+    `backbone` is a copy of the model's in which torch can do that (`Backbone.contiguous`).
     """
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self.backbone: Backbone = copy.deepcopy(model.backbone).eval().requires_grad_(False)
-        self.backbone.layout = torch.contiguous_format
-        self.backbone.body.to(memory_format=torch.contiguous_format)
+    def __init__(self, model: Model, backbone: Backbone, stage: str) -> None:
+        self.model, self.backbone, self.stage = model, backbone, stage
+        self.stages = backbone.reader.select([*model.neck.stages, *model.head.stages, stage])
+        backbone.reader.listen_at(stage)
 
-    def __call__(self, images: Tensor, stage: str) -> StageMap:
-        self.backbone.stages = self.backbone.reader.select([*self.model.neck.stages, *self.model.head.stages, stage])
-        with torch.enable_grad(), self._leaf(stage) as caught:
-            features = self.backbone(images)
-            logits = self.model.neck.logits(self.model.head, features)
-        shape, leaf = features.stages[stage].shape, caught.get("leaf")
-        if leaf is None:
-            raise ConfigError(f"{self.backbone.name} shows nothing at {stage}; use another stage, or final")
+    def __call__(self, images: Tensor) -> StageMap:
+        with torch.enable_grad():
+            features, leaf = self.backbone.forward_from(images, self.stages, self.stage)
+            logits = self.model.answer(features).logits
+        shape = features.stages[self.stage].shape
 
         def as_map(x: Tensor) -> Tensor:
-            return self._as_map(x, shape, stage)
+            return self._as_map(x, shape, self.stage)
 
-        return StageMap(as_map(leaf.detach()), _Gradient(logits, leaf, stage, as_map))
-
-    @contextmanager
-    def _leaf(self, stage: str) -> Iterator[dict[str, Tensor]]:
-        """While the stage's module runs, what it gives is exchanged for the same numbers as the beginning of a graph."""
-        caught: dict[str, Tensor] = {}
-
-        def begin(_module: nn.Module, _inputs: Any, output: Any) -> Any:
-            first = output[0] if isinstance(output, (tuple, list)) else output
-            caught["leaf"] = first.detach().contiguous().requires_grad_()
-            begun = caught["leaf"].clone()  # what follows may work in place
-            return type(output)([begun, *output[1:]]) if isinstance(output, (tuple, list)) else begun
-
-        hook = self.backbone.reader.module(stage).register_forward_hook(begin)
-        try:
-            yield caught
-        finally:
-            hook.remove()
+        return StageMap(as_map(leaf.detach()), _Gradient(logits, leaf, self.stage, as_map))
 
     def _as_map(self, x: Tensor, shape: torch.Size, stage: str) -> Tensor:
         """[B, C, H, W] of a map with channels last, or of tokens behind class and register tokens."""

@@ -7,25 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from PIL import Image
-from PIL.PngImagePlugin import PngInfo
 
-from manylabel.error import ManylabelError
 from manylabel.explain.explanation import Explanation
 from manylabel.explain.overlay import captioned
 from manylabel.explain.sheet import MOST_ROWS, contact_sheet
+from manylabel.storage.output import check_outputs
+from manylabel.storage.png import save_png
 
 SHEET = "sheet.png"
-SIGN = "manylabel explain"  # stands in our pictures, so that we only ever replace our own
+PICTURES = "[0-9][0-9][0-9][0-9]-*.png"
 LONGEST = 40  # characters of a name inside a file name
 
 
 class PictureFolder:
     """Writes pictures into a folder as explanations come, and the sheet at the end."""
 
-    def __init__(self, folder: Path, heads: bool = False) -> None:
-        if folder.exists() and not folder.is_dir():
-            raise ManylabelError(f"{folder} is not a folder; choose another --out")
-        check_own(folder / SHEET)
+    def __init__(self, folder: Path, heads: bool = False, overwrite: bool = False) -> None:
+        check_outputs(folder, (SHEET, PICTURES), overwrite)
         self.folder, self.heads = folder, heads
         self._rows: list[list[Explanation]] = []
         self._images = 0
@@ -57,27 +55,9 @@ class PictureFolder:
         return self._save(contact_sheet(self._rows, self._images - len(self._rows)), SHEET)
 
     def _save(self, picture: Image.Image, name: str) -> Path:
-        path = self.folder / name
-        check_own(path)
-        facts = PngInfo()
-        facts.add_text("Software", SIGN)
-        picture.save(path, "PNG", pnginfo=facts)
-        return path
+        return save_png(picture, self.folder / name)
 
 
 def safe(name: str) -> str:
     """A part of a file name that any system takes."""
     return re.sub(r"[^\w.-]+", "_", name).strip("._")[:LONGEST] or "x"
-
-
-def check_own(path: Path) -> None:
-    """Stop where a picture would replace one that is not ours."""
-    if not path.exists():
-        return
-    try:
-        with Image.open(path, formats=["PNG"]) as picture:
-            ours = picture.info.get("Software") == SIGN
-    except OSError:
-        ours = False
-    if not ours:
-        raise ManylabelError(f"{path} is there already and was not written by this command; choose another --out")

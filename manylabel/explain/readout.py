@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from manylabel.core.trace import Trace
+from manylabel.expert import Gates
 from manylabel.features import Features
 from manylabel.model import Model
 
@@ -18,17 +19,17 @@ from manylabel.model import Model
 class Readout:
     """Of one batch."""
 
-    watched: Mapping[str, Any] | None = None  # what Head.watched gives, with "each"
+    gates: Gates | None = None
+    weights: tuple[np.ndarray, ...] = ()  # of each layer with gates: [B, G, E]
     mixed: Mapping[str, np.ndarray] = field(default_factory=dict)  # stage → [B, 1] or [B, N]
 
     def experts(self, image: int, label: int) -> tuple[dict[str, float], ...]:
         """Per layer: expert → weight that this label's gate gave it in this image."""
-        if self.watched is None or not self.watched["each"]:
+        if self.gates is None:
             return ()
-        gate = self.watched["gate_of_label"][label]
+        gate = self.gates.of_label[label]
         return tuple(
-            dict(zip(self.watched["experts"], map(float, layer[image, gate]), strict=True))
-            for layer in self.watched["each"]
+            dict(zip(self.gates.experts, map(float, layer[image, gate]), strict=True)) for layer in self.weights
         )
 
     def shares(self, image: int, label: int) -> dict[str, float]:
@@ -39,10 +40,8 @@ class Readout:
 @torch.no_grad()
 def scores_and_readout(model: Model, features: Features) -> tuple[Tensor, Readout]:
     """Logits [B, N], and what happened on the way to them."""
-    model.head.watch(each=True)  # a neck that asks the head several times asks for the backbone's own output first
-    try:
-        logits = model.neck.logits(model.head, features)
-    finally:
-        watched = model.head.watched()
-    shares = {name: share.float().cpu().numpy() for name, share in model.neck.shares(features).items()}
-    return logits, Readout(watched, shares)
+    gates: list[Tensor] = []
+    shares: dict[str, Tensor] = {}
+    logits = model.answer(features, Trace(gates=gates, shares=shares)).logits
+    mixed = {name: share.float().cpu().numpy() for name, share in shares.items()}
+    return logits, Readout(model.head.gates, tuple(weights.float().cpu().numpy() for weights in gates), mixed)

@@ -35,7 +35,8 @@ def _rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     x, y = ranks(a), ranks(b)
     x, y = x - x.mean(axis=-1, keepdims=True), y - y.mean(axis=-1, keepdims=True)
     scale = np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1))
-    return np.divide((x * y).sum(axis=-1), scale, out=np.full(scale.shape, np.nan), where=scale > 0)
+    correlation: np.ndarray = np.divide((x * y).sum(axis=-1), scale, out=np.full(scale.shape, np.nan), where=scale > 0)
+    return correlation
 
 
 def spearman(a: np.ndarray, b: np.ndarray) -> float:

@@ -6,21 +6,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from manylabel.atomic import write_json, write_text
 from manylabel.data.thumbnail import thumbnail
 from manylabel.hard_runs.figures import draw_figures
-from manylabel.hard_runs.label_file import HEADER, label_csv
+from manylabel.hard_runs.label_file import label_csv
 from manylabel.hard_runs.run_data import RunData
 from manylabel.report.hard_page import pictured_files, write_hard_page
-
-
-def hard_files(folder: Path) -> tuple[tuple[Path, str], ...]:
-    """(file, how it begins)"""
-    return (
-        (folder / "hard.html", "<!doctype html"),
-        (folder / "hard.json", '{\n "schema"'),
-        (folder / "labels.csv", HEADER),
-    )
+from manylabel.storage.atomic import write_json, write_text
 
 
 def write_hard_files(found: dict[str, Any], data: RunData | None, folder: Path) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from typing import Any
 
-from manylabel.spreadsheet import safe_cell
+from manylabel.spreadsheet import safe_cell, sheet_writer
 
 HEADER = "label,images,hard,share_hard,low,ap"
 
@@ -15,7 +14,7 @@ def label_csv(found: dict[str, Any]) -> str:
     second = {} if found["second"] is None else {row["name"]: row for row in found["second"]["labels"]}
     alpha = any("alpha" in row for row in found["labels"])
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    writer = sheet_writer(buffer)
     more = ["ap_second", "change", "change_low", "change_high"] if second else []
     writer.writerow(
         [*HEADER.split(","), "training_images", "median_object_share", *(["alpha"] if alpha else []), *more]

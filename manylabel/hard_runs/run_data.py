@@ -36,7 +36,8 @@ def _read(run: Run, keys: np.ndarray) -> RunData:
     stored = run.folder / "config.yaml"
     if not stored.is_file():
         raise DataError(f"there is no {stored}")
-    section = parse(DataConfig, load_yaml(stored).get("data") or {})  # alone: other settings may be of another version
+    data = load_yaml(stored).get("data") or {}  # alone: other settings may be of another version
+    section = parse(DataConfig, data, "data")
     table = read_table(section).with_labels(LabelSpace(tuple(run.labels)))
     place = {str(key): i for i, key in enumerate(table.keys)}
     gone = [str(key) for key in keys if str(key) not in place]

@@ -27,6 +27,7 @@ from manylabel.hard_runs.run_data import RunData, read_run_data
 from manylabel.hard_runs.second_run import compare_with
 from manylabel.hard_runs.size_figures import size_figures
 from manylabel.hard_section import count_pairs, hardest_images, label_rows, labels_of, object_shares, size_rows
+from manylabel.storage.output import MADE_BY
 from manylabel.suggest import closest
 
 SCHEMA = 1
@@ -69,6 +70,7 @@ def study_runs(
     weights = draws(pairs.images, resamples) if resamples else None
     found = {
         "schema": SCHEMA,
+        "made_by": MADE_BY,
         "run": run.name,
         "data": run.results["data"],
         "definition": definition(hard, easy),

@@ -33,7 +33,8 @@ class Attention(nn.Module):
         if q.ndim == 3:
             q = q.expand(k.shape[0], -1, -1, -1)  # not len(k), which an export would take for a constant
         pooled = scaled_dot_product_attention(q, k, v, dropout_p=self.dropout if self.training else 0.0)
-        return self.out(pooled.transpose(1, 2).flatten(2))  # [B, Q, D]
+        out: Tensor = self.out(pooled.transpose(1, 2).flatten(2))  # [B, Q, D]
+        return out
 
     def weights(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Where each head of each query looks. [B, h, Q, T], each row adds up to 1"""
@@ -41,7 +42,8 @@ class Attention(nn.Module):
         return torch.softmax(q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5, dim=-1)
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(-2, -3)  # [..., n, D] → [..., h, n, d]
+        split: Tensor = x.unflatten(-1, (self.heads, -1)).transpose(-2, -3)  # [..., n, D] → [..., h, n, d]
+        return split
 
 
 class FeedForward(nn.Sequential):

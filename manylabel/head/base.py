@@ -1,4 +1,4 @@
-"""What a head is: Features to one logit per label. To add one, copy linear.py and import it in __init__.py."""
+"""What a head is: Features to one logit per label. To add one: CONTRIBUTING.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from manylabel.core.output import Output
+from manylabel.core.trace import Trace
 from manylabel.error import ConfigError
+from manylabel.expert import Gates
 from manylabel.features import FINAL, Features
 from manylabel.registry import Registry
 
@@ -29,27 +32,16 @@ class LabelKnowledge:
 NOTHING = LabelKnowledge()
 
 
-@dataclass(frozen=True)
-class Look:
-    """Where the queries of a head looked: attention weights of its last layer over the tokens."""
-
-    weights: Tensor  # [B, h, K, T]: of each attention head and query; over all tokens they add up to 1
-    grids: Mapping[str, tuple[int, int]]  # stage → (rows, columns) of its tokens, in the order of the tokens
-
-
 class Head(nn.Module):
-    """Built as `cls(options, channels={stage: C}, num_labels=N)`; gives logits [B, N], never a sigmoid."""
+    """Built as `cls(options, channels={stage: C}, num_labels=N)`; answers logits [B, N], never a sigmoid."""
 
     Options: type
     stages: tuple[str, ...] = (FINAL,)  # which stages of the backbone it looks at
     pooled: bool = False  # True when it only needs the spatial mean of them, so that a feature cache can be small
     can_be_zero_shot: bool = False  # True when some of its settings make it so:
     zero_shot: bool = False  # True when it can be given other labels than those it was trained with
-    adapts: bool = False  # True when it wants the labels' held-out losses after every epoch (learn_from)
+    adapts: bool = False  # True when it wants the labels' held-out losses after every epoch (observe)
     recipe: str | None = None  # the recipe that suits it when somebody asks for the head and nothing else
-    extra_costs: Tensor | None = (
-        None  # [B, R] of the last training pass: costs beside the labels', each weighed like one
-    )
 
     def __init__(
         self, options: Any, *, channels: Mapping[str, int], num_labels: int, knowledge: LabelKnowledge = NOTHING
@@ -57,6 +49,11 @@ class Head(nn.Module):
         super().__init__()
         self.options = options
         self.num_labels = num_labels
+
+    @classmethod
+    def variant(cls, options: Any) -> type[Head]:
+        """For a name that stands for several classes: the one that these options mean."""
+        return cls
 
     @property
     def vectors(self) -> np.ndarray | None:
@@ -78,26 +75,17 @@ class Head(nn.Module):
         """[N]: which query answers for each label; None for heads without queries."""
         return None
 
-    def look(self, features: Features) -> Look | None:
-        """Where each query looks in these features (in evaluation mode); None for heads without queries."""
+    @property
+    def gates(self) -> Gates | None:
+        """Whose gates a trace of this head shows, and what they choose among; None for heads without experts."""
         return None
 
-    def watch(self, each: bool = False) -> None:
-        """Begin to collect what `watched` tells, with `each` image by image; costs a little time."""
-
-    def watched(self) -> dict[str, Any] | None:
-        """How much each gate used each expert since `watch`, for heads that have experts; ends the watching.
-
-        {"experts": names [E], "gate_of_label": [N], "layers": [mean weights [G, E] of each layer],
-        "capacity": experts each gate may use [G], or None, "images": how many,
-        "each": [weights [images, G, E] of each layer], or None where nobody asked}
-        """
-        return None
-
-    def learn_from(self, losses: np.ndarray) -> None:
+    def observe(self, losses: np.ndarray) -> None:
         """Held-out losses [N] of the labels after an epoch; NaN where there is none. For heads that adapt to them."""
 
-    def forward(self, features: Features) -> Tensor:
+    def forward(self, features: Features, targets: Any = None, trace: Trace | None = None) -> Output:
+        """`targets` are for heads that make their losses themselves. Nothing is kept of a pass: what happened on the way
+        is written into `trace`, if there is one."""
         raise TypeError(f"{type(self).__name__} defines no forward pass")
 
     def relabel(self, vectors: np.ndarray) -> None:

@@ -100,7 +100,8 @@ def cooccurrence_likeness(together: np.ndarray) -> np.ndarray:
 def text_likeness(vectors: np.ndarray) -> np.ndarray:
     """Cosine between text vectors. [N, N]"""
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return unit @ unit.T
+    cosine: np.ndarray = unit @ unit.T
+    return cosine
 
 
 def slots(

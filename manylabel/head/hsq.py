@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from manylabel.config import option
-from manylabel.expert import AdaptiveSelection, ExpertBank, GateLoad
+from manylabel.core.output import Output
+from manylabel.core.trace import Trace
+from manylabel.expert import AdaptiveSelection, ExpertBank, Gates
 from manylabel.features import Features
-from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge, Look
+from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
 from manylabel.head.grouping import GroupOptions, group_size, slots
 from manylabel.head.hybrid_sharing import ACTIVATIONS, HybridSharingLayer
 from manylabel.head.query2label import QueryOptions, QueryTransformer
@@ -124,17 +126,17 @@ class HSQ(Head):
         if o.adaptive:
             self.capacity = AdaptiveSelection(groups, o.shared_experts, o.adaptive_patience)
 
-    def forward(self, features: Features) -> Tensor:
-        x_t = self.transformer(features)  # [B, K, D]
+    def forward(self, features: Features, targets: Any = None, trace: Trace | None = None) -> Output:
+        x_t = self.transformer(features, trace)  # [B, K, D]
         x_s: Tensor | None = x_t  # the first layer's branches have one input
         if self.options.shared_reads == "shared" and self.options.shared_input == "pooled":
             x_s = x_t.mean(dim=1, keepdim=True)  # [B, 1, D]
         allowed = None if self.capacity is None else self.capacity.k
         for layer in self.layers:
-            x_t, x_s = layer(x_t, x_t if x_s is None else x_s, allowed)
+            x_t, x_s = layer(x_t, x_t if x_s is None else x_s, allowed, trace)
             x_t, x_s = self.dropout(x_t), None if x_s is None else self.dropout(x_s)
         logits = self.classifier.own(x_t).flatten(1)  # [B, K·g]
-        return logits.index_select(1, self.slot)  # [B, N]
+        return Output(logits.index_select(1, self.slot))  # [B, N]
 
     # --- what it does, and how much of it it needs ------------------------------------------------------------------------
 
@@ -142,42 +144,31 @@ class HSQ(Head):
     def query_of_label(self) -> Tensor:
         return self.slot // self.size
 
-    def look(self, features: Features) -> Look:
-        return self.transformer.look(features)
-
-    def watch(self, each: bool = False) -> None:
-        for layer in self._sharing():
-            layer.load = GateLoad(each) if layer.gate is not None else None
-
-    def watched(self) -> dict[str, Any] | None:
-        loads = [layer.load for layer in self._sharing() if layer.load is not None and layer.load.images]
-        for layer in self._sharing():
-            layer.load = None
-        if not loads:
+    @property
+    def gates(self) -> Gates | None:
+        if all(layer.gate is None for layer in self.layers if isinstance(layer, HybridSharingLayer)):
             return None
-        o, kept = self.options, [load.each() for load in loads]
-        return {
-            "experts": [f"shared {j + 1}" for j in range(o.shared_experts)]
-            + [f"own {j + 1}" for j in range(o.task_experts)],
-            "gate_of_label": self.query_of_label.tolist(),
-            "layers": [np.roll(load.mean(), -o.task_experts, axis=1) for load in loads],
-            "each": [np.roll(weights, -o.task_experts, axis=2) for weights in kept if weights is not None] or None,
-            "images": loads[0].images,
-            "capacity": None if self.capacity is None else self.capacity.k.tolist(),
-        }
+        shared, own = range(1, self.options.shared_experts + 1), range(1, self.options.task_experts + 1)
+        return Gates(
+            (*(f"shared {j}" for j in shared), *(f"own {j}" for j in own)),
+            tuple(self.query_of_label.tolist()),
+            None if self.capacity is None else tuple(self.capacity.k.tolist()),
+        )
 
-    def _sharing(self) -> list[HybridSharingLayer]:
-        return [layer for layer in self.layers if isinstance(layer, HybridSharingLayer)]
+    def observe(self, losses: np.ndarray) -> None:
+        """Algorithm 1 of AdaMV-MoE, with the labels of one gate for a task: its loss is the mean of theirs."""
+        if self.capacity is not None:
+            of_gate = mean_by(self.query_of_label.numpy(force=True), losses, len(self.capacity.k))
+            self.capacity.update(torch.from_numpy(of_gate))
 
-    def learn_from(self, losses: np.ndarray) -> None:
-        if self.capacity is None:
-            return
-        gate = self.query_of_label.numpy(force=True)
-        measured = ~np.isnan(losses)
-        count = np.bincount(gate, measured, minlength=len(self.capacity.k))
-        total = np.bincount(gate, np.where(measured, losses, 0.0), minlength=len(self.capacity.k))
-        with np.errstate(invalid="ignore"):
-            self.capacity.update(torch.from_numpy(total / count))  # NaN where nothing was measured
+
+def mean_by(group: np.ndarray, values: np.ndarray, groups: int) -> np.ndarray:
+    """Mean of the values in each group; NaN where none is a number. [N], [N] → [groups]"""
+    measured = ~np.isnan(values)
+    count = np.bincount(group, measured, minlength=groups)
+    total = np.bincount(group, np.where(measured, values, 0.0), minlength=groups)
+    means: np.ndarray = np.divide(total, count, out=np.full(groups, np.nan), where=count > 0)
+    return means
 
 
 @HEADS.register("hsq_linear")

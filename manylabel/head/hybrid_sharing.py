@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from manylabel.expert import ExpertBank, GateLoad, start_alike
+from manylabel.core.trace import Trace
+from manylabel.expert import ExpertBank, start_alike
 
 BLOCK = 8_000_000  # numbers of expert outputs at a time: 32 MB
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -64,13 +65,14 @@ class HybridSharingLayer(nn.Module):
         every = shared_experts + labels * task_experts
         self.shared_gate = ExpertBank(1, 1, d_in, every, gate_hidden) if shared_branch and every > 1 else None  # G_s
         self.shared_branch = shared_branch
-        self.load: GateLoad | None = None  # adds up the weights while somebody watches
 
-    def forward(self, x_t: Tensor, x_s: Tensor, allowed: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, x_t: Tensor, x_s: Tensor, allowed: Tensor | None = None, trace: Trace | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """`allowed` [L]: how many shared experts, those it likes most, each label may use; None = all."""
         a_t = self._task_weights(x_t, allowed)  # [B, L, n_t + n_s]
-        if self.load is not None:
-            self.load.add(a_t)
+        if trace is not None and trace.gates is not None and self.gate is not None:
+            trace.gates.append(a_t.roll(-self.n_t, dims=-1))  # the shared experts first
         numbers = x_t.shape[1] * (self.n_t + self.n_s) * self.widest
         o_t = in_blocks(self._task_output, (x_t, x_s, a_t), numbers, self.block)
         if not self.shared_branch:
@@ -96,7 +98,10 @@ class HybridSharingLayer(nn.Module):
         """A_s = Softmax(X_s G_s): the shared experts first, then label by label. [B, P, n_s + L·n_t]"""
         if self.shared_gate is None:
             return x_s.new_ones(*x_s.shape[:2], 1)
-        return torch.softmax(self.shared_gate.every(x_s.flatten(0, 1))[:, 0], dim=-1).unflatten(0, x_s.shape[:2])
+        weights: Tensor = torch.softmax(self.shared_gate.every(x_s.flatten(0, 1))[:, 0], dim=-1).unflatten(
+            0, x_s.shape[:2]
+        )
+        return weights
 
     # --- sums over experts (Eq. 1 and 2) ------------------------------------------------------------------------------
 
@@ -122,7 +127,8 @@ class HybridSharingLayer(nn.Module):
                 y = part @ self.sigma(bank.every(rows))  # [R, 1, d_o]
                 out = y if out is None else out + y
         assert out is not None
-        return out[:, 0].unflatten(0, x_s.shape[:2])
+        x_t: Tensor = out[:, 0].unflatten(0, x_s.shape[:2])
+        return x_t
 
 
 def mixed(a: Tensor, y: Tensor) -> Tensor:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from manylabel.config import option
+from manylabel.core.output import Output
+from manylabel.core.trace import Trace
 from manylabel.features import FINAL, Features
 from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
 from manylabel.require import require
@@ -46,10 +49,10 @@ class Linear(Head):
         nn.init.normal_(self.classifier.weight, std=0.01)
         nn.init.zeros_(self.classifier.bias)
 
-    def forward(self, features: Features) -> Tensor:
+    def forward(self, features: Features, targets: Any = None, trace: Trace | None = None) -> Output:
         if self.pooled:
             z = features.final.mean(dim=(2, 3))  # [B, C]
-            return self.classifier(self.dropout(z))  # [B, N]
+            return Output(self.classifier(self.dropout(z)))  # [B, N]
         scores = self.classifier(self.dropout(features.tokens()))  # s: [B, P, N]
         weights = torch.softmax(self.options.sharpness * scores.float(), dim=1)
-        return scores.mean(dim=1) + self.options.attention * (weights * scores).sum(dim=1)
+        return Output(scores.mean(dim=1) + self.options.attention * (weights * scores).sum(dim=1))

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from manylabel.config import option
+from manylabel.core.output import Output
+from manylabel.core.trace import QueryAttention, Trace
 from manylabel.features import Features
 from manylabel.head.attention import Attention, FeedForward
-from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge, Look
+from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
 from manylabel.head.position import sine_positions
 from manylabel.head.tokens import TokenOptions, Tokens
 from manylabel.require import require
@@ -31,7 +33,8 @@ class EncoderLayer(nn.Module):
     def forward(self, x: Tensor, position: Tensor) -> Tensor:
         """x [B, T, D], position [T, D]"""
         x = self.norm1(x + self.drop(self.attention(x + position, x + position, x)))
-        return self.norm2(x + self.drop(self.feed_forward(x)))
+        encoded: Tensor = self.norm2(x + self.drop(self.feed_forward(x)))
+        return encoded
 
 
 class DecoderLayer(nn.Module):
@@ -55,7 +58,8 @@ class DecoderLayer(nn.Module):
         """t [N, D] (the same for all images) or [B, N, D], q [N, D], e [B, T, D], position [T, D] → [B, N, D]"""
         t = self._among(t, q)
         t = self.norm2(t + self.drop(self.attention(t + q, e + position, e)))
-        return self.norm3(t + self.drop(self.feed_forward(t)))
+        decoded: Tensor = self.norm3(t + self.drop(self.feed_forward(t)))
+        return decoded
 
     def weights(self, t: Tensor, q: Tensor, e: Tensor, position: Tensor) -> Tensor:
         """Where the labels look in forward(). [B, h, N, T]"""
@@ -66,7 +70,8 @@ class DecoderLayer(nn.Module):
             return t
         every = t if t.ndim == 3 else t[None]
         looked = self.self_attention(every + q, every + q, every)
-        return self.norm1(t + self.drop(looked if t.ndim == 3 else looked[0]))
+        among: Tensor = self.norm1(t + self.drop(looked if t.ndim == 3 else looked[0]))
+        return among
 
 
 class LabelLinear(nn.Module):
@@ -122,19 +127,14 @@ class QueryTransformer(nn.Module):
         self.encoder = nn.ModuleList(EncoderLayer(*layer) for _ in range(o.encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(*layer, o.self_attention) for _ in range(o.decoder_layers))
 
-    def forward(self, features: Features) -> Tensor:
-        t, q, e, p = self._encoded(features)
-        for layer in self.decoder:
-            t = layer(t, q, e, p)
-        return t
-
-    def look(self, features: Features) -> Look:
-        """Where the last layer's queries look."""
+    def forward(self, features: Features, trace: Trace | None = None) -> Tensor:
         t, q, e, p = self._encoded(features)
         layers: list[Any] = list(self.decoder)
-        for layer in layers[:-1]:
+        for layer in layers:
+            if layer is layers[-1] and trace is not None and trace.attention is not None:
+                trace.attention.append(QueryAttention(layer.weights(t, q, e, p), self.tokens.layout(features)))
             t = layer(t, q, e, p)
-        return Look(layers[-1].weights(t, q, e, p), self.tokens.layout(features))
+        return t
 
     def _encoded(self, features: Features) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """What the decoder begins with: t and q [N, D], e [B, T, D], positions [T, D]."""
@@ -163,12 +163,9 @@ class Query2Label(Head):
         self.stages = self.transformer.tokens.stages
         self.classifier = LabelLinear(num_labels, options.dim)
 
-    def forward(self, features: Features) -> Tensor:
-        return self.classifier(self.transformer(features))  # [B, N, D] → [B, N]
+    def forward(self, features: Features, targets: Any = None, trace: Trace | None = None) -> Output:
+        return Output(self.classifier(self.transformer(features, trace)))  # [B, N, D] → [B, N]
 
     @property
     def query_of_label(self) -> Tensor:
         return torch.arange(self.num_labels)
-
-    def look(self, features: Features) -> Look:
-        return self.transformer.look(features)

@@ -87,7 +87,8 @@ class Tokens(nn.Module):
         x = self.map(features, stage).movedim(1, 3)  # [B, H, W, C]
         if self.onto and stage != FINAL:
             x = layer_norm(x, x.shape[-1:])
-        return self.project[stage](self.dropout(x)).movedim(3, 1)
+        projected: Tensor = self.project[stage](self.dropout(x)).movedim(3, 1)
+        return projected
 
     def map(self, features: Features, stage: str) -> Tensor:
         """A stage's map, made coarser where it is too fine. [B, C, H, W]"""

@@ -126,4 +126,5 @@ class WordLinear(nn.Module):
 def in_slots(rows: Tensor, slot: Tensor, groups: int, size: int) -> Tensor:
     """Each label's row at its place in its group, zeros where no label is. [n, d] → [K, g, d]"""
     places: Any = rows.new_zeros(groups * size, rows.shape[1])
-    return places.index_copy(0, slot, rows).unflatten(0, (groups, size))
+    placed: Tensor = places.index_copy(0, slot, rows).unflatten(0, (groups, size))
+    return placed

@@ -7,12 +7,16 @@ Entries with the same score cannot be told apart, so they are cut together.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from manylabel.labels import PRESENT, known
 from manylabel.metric.block import as_matrices, check_values, each_label
+from manylabel.metric.registry import METRICS, MULTI_LABEL, Metric
+
+if TYPE_CHECKING:
+    from manylabel.metric.judged import Judged
 
 Interpolation = Literal["none", "voc"]
 
@@ -88,3 +92,41 @@ def precision_recall_curve(scores: np.ndarray, targets: np.ndarray) -> tuple[np.
     hits = positives.size - np.searchsorted(positives, threshold)
     recall = hits / positives.size if positives.size else np.full(hits.size, np.nan)
     return hits / (ranked.size - first), recall, threshold
+
+
+# --- as metrics -----------------------------------------------------------------------------------------------------
+
+DEFINITION = "mean over labels of average precision, not interpolated: the mean of the precision at each positive"
+
+
+def _mean(judged: Judged) -> float:
+    return mean_defined(judged.ap)[0]
+
+
+def _mean_interpolated(judged: Judged) -> float:
+    return mean_defined(judged.ap_interpolated)[0]
+
+
+METRICS.add(
+    Metric(
+        "mAP",
+        "mAP (not interpolated)",
+        DEFINITION,
+        _mean,
+        heading="mAP",
+        headline=True,
+        goals=(MULTI_LABEL,),
+        order=0,
+        by_level="mAP",
+    )
+)
+METRICS.add(
+    Metric(
+        "mAP_interpolated",
+        "mAP (VOC-interpolated)",
+        "the same with VOC all-point interpolation; never smaller, not comparable with mAP",
+        _mean_interpolated,
+        heading="Interpolated",
+        order=5,
+    )
+)

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from manylabel.labels import PRESENT, known
+from manylabel.metric.average_precision import mean_defined
 from manylabel.metric.block import each_label, row_blocks
+from manylabel.metric.registry import METRICS, Metric
+
+if TYPE_CHECKING:
+    from manylabel.metric.judged import Judged
 
 
 @dataclass(frozen=True)
@@ -62,3 +68,38 @@ def _bin(scores: np.ndarray, bins: int) -> np.ndarray:
 def _check_bins(bins: int) -> None:
     if bins < 1:
         raise ValueError(f"bins must be at least 1, not {bins}")
+
+
+# --- as metrics -----------------------------------------------------------------------------------------------------
+
+
+def _of_all(judged: Judged) -> float:
+    return calibration(judged.scores, judged.counted).error
+
+
+def _of_labels(judged: Judged) -> float:
+    return mean_defined(label_calibration_error(judged.scores, judged.counted))[0]
+
+
+METRICS.add(
+    Metric(
+        "calibration_error",
+        "calibration error",
+        "expected calibration error: mean gap between score and observed frequency, 15 bins",
+        _of_all,
+        better="lower",
+        headline=True,
+        order=20,
+    )
+)
+METRICS.add(
+    Metric(
+        "label_calibration_error",
+        "calibration error per label",
+        "the same for each label on its own, averaged over labels",
+        _of_labels,
+        better="lower",
+        headline=True,
+        order=21,
+    )
+)

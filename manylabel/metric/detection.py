@@ -109,7 +109,7 @@ def _mean(precision: np.ndarray) -> float | None:
     return float(defined.mean()) if defined.size else None
 
 
-class _Protocol(COCOeval):
+class _Protocol(COCOeval):  # type: ignore[misc]  # without types
     """COCOeval that is given its objects one image after another."""
 
     def __init__(self, kind: Kind, images: int, num_labels: int) -> None:

@@ -82,7 +82,8 @@ def top_k_mask(scores: np.ndarray, eligible: np.ndarray, k: int) -> np.ndarray:
     last = -np.partition(-ranked, k - 1, axis=1)[:, k - 1 : k]  # [rows, 1] the k-th highest
     above, tied = ranked > last, ranked == last
     places = k - above.sum(axis=1, keepdims=True)
-    return (above | (tied & (np.cumsum(tied, axis=1) <= places))) & eligible
+    chosen: np.ndarray = (above | (tied & (np.cumsum(tied, axis=1) <= places))) & eligible
+    return chosen
 
 
 def _count(scores: np.ndarray, targets: np.ndarray, threshold: float | np.ndarray | None, top_k: int | None) -> Counts:

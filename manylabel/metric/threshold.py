@@ -66,7 +66,8 @@ def _best_cut(score: np.ndarray, hits: np.ndarray, predicted: np.ndarray) -> np.
     if not above_zero.any():
         return None
     f1 = (hits / (predicted + hits[0]))[above_zero]  # half of F1; the lowest cut hits every positive
-    return score[above_zero][f1.size - 1 - np.argmax(f1[::-1])]
+    best: np.floating = score[above_zero][f1.size - 1 - np.argmax(f1[::-1])]
+    return best
 
 
 def _midway(cut: float, below: float) -> float:

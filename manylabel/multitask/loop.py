@@ -19,7 +19,6 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from manylabel.backbone.moe_vit import Routes
 from manylabel.config import MultiTaskConfig
 from manylabel.data.dataset import Batch
 from manylabel.error import DataError, TrainingError
@@ -29,8 +28,10 @@ from manylabel.multitask.probe import Probe, forget_after
 from manylabel.multitask.wording import in_words_of
 from manylabel.multitask.work import Judgement, TaskWork, judge_each
 from manylabel.stop import Stopped, StopRequest
+from manylabel.task import total_of
 from manylabel.training.checkpoint import (
     CheckpointFolder,
+    going_on,
 )
 from manylabel.training.circumstances import compare
 from manylabel.training.ema import Ema
@@ -140,7 +141,7 @@ class MultiTaskTrainer:
             torch.manual_seed(int(seed.generate_state(1, np.uint32)[0]))
             with in_words_of(name):
                 losses = self._losses(name, batch)
-            total = torch.stack(list(losses.values())).sum()
+            total = total_of(losses)
             value = float(total.detach())
             if not math.isfinite(value):
                 raise self._not_finite(name, batch, losses)
@@ -167,11 +168,10 @@ class MultiTaskTrainer:
 
     def _losses(self, name: str, batch: Batch) -> dict[str, Tensor]:
         """The task's losses, and what its routers cost, unweighted by the task."""
-        routes = Routes()
         cast = torch.autocast(self.accelerator.device.type, torch.bfloat16, enabled=self.config.train.amp == "bf16")
         with cast:
-            losses = self.works[name].losses(self.model, batch, self.accelerator.device, routes)
-        return {**losses, **self.model.balance(routes, name)}
+            losses, costs = self.works[name].losses(self.model, batch, self.accelerator.device)
+        return {**losses, **costs}
 
     def _next(self, name: str) -> tuple[Batch, int]:
         """The task's next batch that has an image, and how many were taken for it."""
@@ -318,10 +318,11 @@ class MultiTaskTrainer:
         if found is None:
             self._begin_phase()
             return
-        compare(found.values["circumstances"], self.circumstances, self.say)
-        self.position = StepPosition(**found.values["position"])
-        restore_model(found, self.model, self.ema)
-        self._begin_phase()
-        if self.position.step != self.alone:  # there a new phase begins with a fresh optimiser
-            restore_optimiser(found, self.optimiser, self.schedule)
+        with going_on():
+            compare(found.values["circumstances"], self.circumstances, self.say)
+            self.position = StepPosition(**found.values["position"])
+            restore_model(found, self.model, self.ema)
+            self._begin_phase()
+            if self.position.step != self.alone:  # there a new phase begins with a fresh optimiser
+                restore_optimiser(found, self.optimiser, self.schedule)
         self.say(f"goes on after step {self.position.step} of {self.steps}")

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from manylabel.backbone.moe_vit import MoeViT, Routes
+from manylabel.backbone.moe_vit import MoeViT
 from manylabel.backbone.stem import Stem
-from manylabel.backbone.taps import is_unchanged, sharing_cost, take_turn, with_changes
+from manylabel.backbone.taps import is_unchanged, with_changes
 from manylabel.backbone.vit_size import size_of
 from manylabel.backbone.vit_weights import begin_with
 from manylabel.config import MultiTaskConfig
-from manylabel.detect import DETECTORS, Detections, DetectionTarget, Detector
+from manylabel.core.output import Output
+from manylabel.core.trace import Trace
+from manylabel.detect import DETECTORS, Detector
 from manylabel.error import ConfigError
-from manylabel.expert import AdaptiveSelection, importance_loss, load_loss, z_loss
+from manylabel.expert import AdaptiveSelection
 from manylabel.features import Features
 from manylabel.head import HEADS, Head
 from manylabel.preprocess import Preprocess
 from manylabel.suggest import closest
+from manylabel.task import kind_of
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet
 
@@ -61,7 +64,7 @@ class MultiTaskModel(nn.Module):
 
     def _head(self, name: str, labels: int) -> Head | Detector:
         task = self.config.tasks[name]
-        if task.kind != "detection":
+        if not kind_of(task).finds_objects:
             head: Head = HEADS.build(task.head, channels=self.vit.channels, num_labels=labels)
             return head
         detector: Detector = DETECTORS.build(
@@ -84,43 +87,20 @@ class MultiTaskModel(nn.Module):
 
     # --- passes -------------------------------------------------------------------------------------------------------
 
-    def features(self, images: Tensor, task: str, routes: Routes | None = None) -> Features:
+    def features(self, images: Tensor, task: str, trace: Trace | None = None) -> Features:
         """What the shared transformer gives for one task: its experts and no other are computed."""
         self.number(task)
         if images.dtype == torch.uint8:
             images = images.to(self.mean.dtype) / 255
-        take_turn(self.vit.blocks, task)
-        features: Features = self.vit((images - self.mean) / self.std, task, self.k(task), routes)
+        stages = getattr(self.head(task), "stages", ())
+        features: Features = self.vit((images - self.mean) / self.std, task, self.k(task), trace, stages)
         return features
 
-    def logits(self, images: Tensor, task: str, routes: Routes | None = None) -> Tensor:
-        """[B, 3, S, S] → [B, N] of a task that is no detection."""
-        logits: Tensor = self.head(task)(self.features(images, task, routes))
-        return logits
-
-    def detection_losses(
-        self, images: Tensor, task: str, targets: Sequence[DetectionTarget], routes: Routes | None = None
-    ) -> dict[str, Tensor]:
-        size = (images.shape[-2], images.shape[-1])
-        losses: dict[str, Tensor] = self.head(task).losses(self.features(images, task, routes).final, size, targets)
-        return losses
-
-    def detect(self, images: Tensor, task: str) -> list[Detections]:
-        size = (images.shape[-2], images.shape[-1])
-        found: list[Detections] = self.head(task).find(self.features(images, task).final, size)
-        return found
-
-    def balance(self, routes: Routes, task: str) -> dict[str, Tensor]:
-        """What routers, or layers of a task's own, cost beside the task: summed over layers, weighed."""
-        e = self.config.experts
-        costs: dict[str, Tensor] = {}
-        kinds = (("importance", importance_loss, e.importance), ("load", load_loss, e.load), ("z", z_loss, e.z_loss))
-        for name, cost, weight in kinds:
-            if weight and routes.layers:
-                costs[name] = weight * torch.stack([cost(routing) for routing in routes.layers.values()]).sum()
-        if e.sharing == "taps":
-            costs["own_layers"] = e.taps_penalty * sharing_cost(self.vit.blocks, task)
-        return costs
+    def forward(self, images: Tensor, task: str, targets: Any = None, trace: Trace | None = None) -> Output:
+        """[B, 3, S, S] → logits [B, N], or losses of a detector where it is given targets, or its detections."""
+        features = self.features(images, task, trace)
+        output: Output = self.head(task)(features, targets, trace)
+        return output._replace(costs=features.costs)
 
     # --- whose a parameter is, and how many there are -------------------------------------------------------------------
 

@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from PIL import Image, ImageColor, ImageDraw
 
-from manylabel.atomic import replacing
-from manylabel.backbone.moe_vit import Routes
+from manylabel.core.trace import Trace
+from manylabel.expert import Routing
 from manylabel.multitask.model import MultiTaskModel, judging
 from manylabel.multitask.work import TaskWork
 from manylabel.report.drawing import COLOURS
+from manylabel.storage.png import save_png
 
 IMAGES = 3
 SIDE = 384  # pixels of a drawn image
@@ -32,15 +33,13 @@ def draw_patches(
         batch = next((batch for batch in work.val_feed.batches() if len(batch)), None)
         if batch is None:
             continue
-        pixels, routes = batch.pixels[:IMAGES], Routes()
+        pixels, routes = batch.pixels[:IMAGES], dict[int, Routing]()
         with judging(model):
-            grid = model.features(pixels.to(device), name, routes).grid()
-        chosen = routes.layers[max(routes.layers)].expert.view(len(pixels), *grid, -1).cpu().numpy()
+            grid = model.features(pixels.to(device), name, Trace(routes=routes)).grid()
+        chosen = routes[max(routes)].expert.view(len(pixels), *grid, -1).cpu().numpy()
         for number, (image, choice) in enumerate(zip(pixels, chosen, strict=True)):
             path = folder / f"patches-{name}-{number + 1}.png"
-            with replacing(path) as temporary:
-                paint(image.permute(1, 2, 0).numpy(), choice).save(temporary, format="png")
-            drawn.append(path)
+            drawn.append(save_png(paint(image.permute(1, 2, 0).numpy(), choice), path))
     return drawn
 
 

@@ -13,17 +13,19 @@ import torch
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from manylabel.data.decode import decode, upright_rgb
+from manylabel.allocator import keep_memory
+from manylabel.bundle import check_answer
+from manylabel.data.given_image import ImageLike, read_images
 from manylabel.data.object_transform import ObjectTransform, Placement
-from manylabel.data.shard.packed import PackedImage
 from manylabel.data.transform import evaluation_transform, needed_side
-from manylabel.error import DecodeError
+from manylabel.error import ManylabelError
+from manylabel.inference.prediction import Prediction, Unread, prediction_of
 from manylabel.multitask.bundle import MultiTaskBundle, load_multitask_bundle
-from manylabel.multitask.find import in_stored_pixels
 from manylabel.multitask.model import judging
-from manylabel.multitask.settings import task_of
-from manylabel.predict import ImageLike, LabelScore, Prediction, as_many
 from manylabel.report.drawing import COLOURS
+from manylabel.runtime.fork import one_thread_in_children
+from manylabel.task import Classification, Detection
+from manylabel.task.stored_pixels import in_stored_pixels
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,16 @@ class FoundObject:
 
 @dataclass(frozen=True)
 class FoundObjects:
-    """All objects of one image, highest score first; or the reason why there are none."""
+    """All objects of one image, highest score first; or in `error` why it could not be read: `objects` then raises a
+    DecodeError when it is looked into."""
 
     image: str
     objects: tuple[FoundObject, ...] = ()
     error: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.error is not None:
+            object.__setattr__(self, "objects", Unread(f"{self.image}: {self.error}"))
 
     def plain(self, top: int | None = None) -> dict[str, Any]:
         """For JSON."""
@@ -70,6 +77,8 @@ class TaskPredictor:
     """A bundle of several tasks on a device; each call computes one task, with the experts that it uses."""
 
     def __init__(self, bundle: MultiTaskBundle, device: str | torch.device | None = None) -> None:
+        keep_memory()
+        one_thread_in_children()
         self.bundle = bundle
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.model = bundle.model.eval().to(self.device)
@@ -86,45 +95,53 @@ class TaskPredictor:
     def predict(
         self, images: ImageLike | Iterable[ImageLike], task: str, score: float | None = None
     ) -> list[Prediction] | list[FoundObjects]:
-        """Labels, or objects whose score reaches `score` (default: where F1 was best), of every image in order."""
+        """Labels, or objects whose score reaches `score` (default: where F1 was best), of every image in order.
+
+        What is an image, and one that cannot be read: as for `Predictor.predict`.
+        """
         self.model.number(task)
-        if self.bundle.config.tasks[task].kind == "detection":
-            return list(self.find(as_many(images), task, score))
-        return list(self.classify(as_many(images), task))
+        if self.bundle.task(task).finds_objects:
+            return list(self.find(images, task, score))
+        return list(self.classify(images, task))
 
-    def classify(self, images: Iterable[ImageLike], task: str) -> Iterator[Prediction]:
-        preprocess, facts = self.model.preprocess(task), self.bundle.tasks[task]
-        transform, kind = evaluation_transform(preprocess), task_of(self.bundle.config.tasks[task])
-        thresholds = np.array(facts.thresholds)
-        for name, read in _read(images, needed_side(preprocess)):
-            if isinstance(read, str):
-                yield Prediction(name, error=read)
+    def classify(self, images: ImageLike | Iterable[ImageLike], task: str) -> Iterator[Prediction]:
+        preprocess, facts, kind = self.model.preprocess(task), self.bundle.tasks[task], self.bundle.task(task)
+        transform, thresholds = evaluation_transform(preprocess), np.array(facts.thresholds)
+        assert isinstance(kind, Classification)
+        for image in read_images(images, needed_side(preprocess)):
+            if image.picture is None:
+                yield Prediction(image.name, error=image.error)
                 continue
+            pixels = torch.from_numpy(transform(image.picture))
             with judging(self.model):
-                logits = self.model.logits(transform(read)[None].to(self.device), task)
-            scores = kind.probabilities(logits).cpu().numpy()
-            above = kind.decide(scores, thresholds)[0]
-            order = np.argsort(-scores[0], kind="stable")
-            labels = (
-                LabelScore(facts.labels[i], float(scores[0, i]), float(thresholds[i]), bool(above[i])) for i in order
-            )
-            yield Prediction(name, tuple(labels))
+                logits = check_answer(self.model(pixels[None].to(self.device), task).logits)
+            scores = kind.probabilities(logits).cpu().numpy()[0]
+            yield prediction_of(image.name, scores, facts.labels, thresholds, kind.one_label)
 
-    def find(self, images: Iterable[ImageLike], task: str, score: float | None = None) -> Iterator[FoundObjects]:
+    def find(
+        self, images: ImageLike | Iterable[ImageLike], task: str, score: float | None = None
+    ) -> Iterator[FoundObjects]:
         facts, transform = self.bundle.tasks[task], ObjectTransform(self.model.preprocess(task))
         lowest = facts.thresholds[0] if score is None else score
-        for name, read in _read(images, None):  # boxes are in pixels of the whole image
-            if isinstance(read, str):
-                yield FoundObjects(name, error=read)
+        if score is not None and not 0 <= score <= 1:
+            raise ManylabelError(f"score is {score}; it must be between 0 and 1")
+        for image in read_images(images):  # boxes are in pixels of the whole image
+            if image.picture is None:
+                yield FoundObjects(image.name, error=image.error)
                 continue
-            place = transform.place(*read.size)
-            yield FoundObjects(name, self._objects(transform.pixels(read, place), place, task, lowest))
+            place = transform.place(*image.picture.size)
+            pixels = transform.pixels(image.picture, place)
+            yield FoundObjects(image.name, self._objects(pixels, place, task, lowest))
 
     def _objects(self, pixels: Tensor, place: Placement, task: str, lowest: float) -> tuple[FoundObject, ...]:
-        masks = bool(self.model.head(task).options.masks)
+        kind = self.bundle.task(task)
+        assert isinstance(kind, Detection)
         with judging(self.model):
-            detections = self.model.detect(pixels[None].to(self.device), task)[0]
-        found = in_stored_pixels(detections.part(detections.scores >= lowest), place, masks)
+            features = self.model.features(pixels[None].to(self.device), task)
+            check_answer(features.final)  # where it is NaN, a detector finds nothing, without a word
+            detections = self.model.head(task)(features).detections[0]
+            check_answer(detections.scores)
+        found = in_stored_pixels(kind.decide(detections, [lowest]), place, kind.masks)
         names = self.bundle.tasks[task].labels
         return tuple(
             FoundObject(
@@ -156,19 +173,3 @@ def overlay(picture: Image.Image, found: FoundObjects) -> Image.Image:
         draw.rectangle(draw.textbbox(corner, text), fill=colours[one.label])
         draw.text(corner, text, fill="white")
     return shown
-
-
-def _read(images: Iterable[ImageLike], at_least: int | None) -> Iterator[tuple[str, Image.Image | str]]:
-    """Name and picture of each image, or why there is none."""
-    for number, image in enumerate(images):
-        name = os.fspath(image) if isinstance(image, (str, os.PathLike)) else f"image {number + 1}"
-        try:
-            if isinstance(image, PackedImage):
-                name, picture = image.name, image.read(at_least)
-            elif isinstance(image, (np.ndarray, Image.Image)):
-                picture = upright_rgb(Image.fromarray(image) if isinstance(image, np.ndarray) else image)
-            else:
-                picture = decode(image, at_least=at_least)
-            yield str(name), picture
-        except (DecodeError, TypeError, ValueError, OSError) as error:
-            yield str(name), str(error)

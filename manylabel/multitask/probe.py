@@ -11,10 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manylabel.atomic import replacing
-from manylabel.backbone.moe_vit import Routes
+from manylabel.core.trace import Trace
+from manylabel.expert import Routing
 from manylabel.multitask.model import MultiTaskModel, judging
 from manylabel.multitask.work import TaskWork
+from manylabel.storage.atomic import replacing
+from manylabel.storage.npz_file import read_npz
 
 IMAGES = 4
 NAME = re.compile(r"step-(\d{9})\.npz")
@@ -31,9 +33,9 @@ class Probe:
         chosen: dict[str, np.ndarray] = {}
         with judging(model):
             for name, images in self._images().items():
-                routes = Routes()
-                model.features(images.to(device), name, routes)
-                for layer, routing in routes.layers.items():
+                routes: dict[int, Routing] = {}
+                model.features(images.to(device), name, Trace(routes=routes))
+                for layer, routing in routes.items():
                     chosen[f"{name}/{layer}"] = routing.expert[:, 0].cpu().numpy().astype(np.int16)
         self.folder.mkdir(parents=True, exist_ok=True)
         with replacing(self.folder / f"step-{step:09d}.npz") as temporary, open(temporary, "wb") as file:
@@ -61,11 +63,11 @@ def settling(folder: Path) -> dict[str, Any]:
     paths = sorted(path for path in folder.glob("step-*.npz") if NAME.fullmatch(path.name))
     looks: list[dict[str, np.ndarray]] = []
     for path in paths:
-        with np.load(path, allow_pickle=False) as stored:
-            looks.append({key: stored[key] for key in stored.files})
+        looks.append(read_npz(path, advice="delete it, or train again"))
     if len(looks) < 2:
         return {}
-    keys = sorted(set.intersection(*(set(look) for look in looks)))
+    both = set.intersection(*(set(look) for look in looks))
+    keys = sorted(key for key in both if len({look[key].shape for look in looks}) == 1)
     distances = {
         key: [[round(float((a[key] != b[key]).mean()), 4) for b in looks] for a in looks]  # Hamming distance
         for key in keys

@@ -9,19 +9,28 @@ from typing import Any
 from torch.utils.flop_counter import FlopCounterMode
 
 from manylabel.detect import Detector
+from manylabel.evaluation import never_trained_notes
+from manylabel.metric import METRICS, describe
 from manylabel.multitask.model import MultiTaskModel, judging
 from manylabel.multitask.work import Judgement, TaskWork
 from manylabel.several_tasks import SCHEMA
+from manylabel.storage.output import MADE_BY
 
 KIND = "multi_task"
 
 
 def describe_tasks(
-    model: MultiTaskModel, works: Mapping[str, TaskWork], judged: Mapping[str, Judgement], created: str
+    model: MultiTaskModel,
+    works: Mapping[str, TaskWork],
+    judged: Mapping[str, Judgement],
+    created: str,
+    trained_on: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any]:
+    """`trained_on`: of each task, how many of the judged images the run was trained on (run/trained_images.py)."""
     c, size = model.config, model.vit.size
     return {
         "schema": SCHEMA,
+        "made_by": MADE_BY,
         "kind": KIND,
         "title": f"{', '.join(works)}: {_named(model)}",
         "created": created,
@@ -36,7 +45,7 @@ def describe_tasks(
             "adaptive": bool(c.selection.adaptive and model.vit.sparse),
             "parameters": sum(p.numel() for p in model.parameters()),
         },
-        "tasks": {name: _task(model, name, work, judged[name]) for name, work in works.items()},
+        "tasks": {name: _task(model, name, work, judged[name]) | trained_on[name] for name, work in works.items()},
     }
 
 
@@ -47,17 +56,25 @@ def _named(model: MultiTaskModel) -> str:
 
 def _task(model: MultiTaskModel, name: str, work: TaskWork, judged: Judgement) -> dict[str, Any]:
     return {
-        "kind": work.config.kind,
+        "kind": work.task.kind,
         "data": work.table.name,
         "split": "val",
         "images": len(work.parts.val),
         "judged": hashlib.sha256("\0".join(map(str, work.table.keys[work.parts.val])).encode()).hexdigest(),
         "bad_images": len(work.bad),
         "labels": len(work.table.labels),
-        "notes": [],
+        "notes": never_trained_notes(judged.never_trained),
+        "never_trained": list(judged.never_trained),
         "goal": judged.goal,
+        **({"loss_note": work.task.loss_note} if work.task.loss_note else {}),
         "value": judged.value,
         "figures": judged.figures,
+        **describe(
+            [metric for metric in METRICS.of(work.task.kind) if metric.name in judged.figures],
+            work.task.kind,
+            {"labels_total": len(work.table.labels)},
+            by_name=True,
+        ),
         "experts": model.k(name),
         "active_parameters": model.active_parameters(name),
         **dict(zip(("gmacs", "head_gmacs"), (n / 1e9 for n in multiply_adds(model, name)), strict=True)),

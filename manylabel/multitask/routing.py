@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from manylabel.backbone.moe_vit import Routes
+from manylabel.core.trace import Trace
 from manylabel.data.dataset import Batch
+from manylabel.expert import Routing
 from manylabel.labels import PRESENT
 from manylabel.multitask.model import MultiTaskModel, judging
 from manylabel.multitask.work import TaskWork
@@ -34,10 +35,10 @@ class TaskRouting:
     points: dict[int, list[np.ndarray]] = field(default_factory=dict)  # layer → router's probabilities [tokens, E]
     rows: list[int] = field(default_factory=list)
 
-    def add(self, batch: Batch, routes: Routes) -> None:
+    def add(self, batch: Batch, routes: Mapping[int, Routing]) -> None:
         images = len(batch)
         self.rows += batch.rows.tolist()
-        for layer, routing in routes.layers.items():
+        for layer, routing in routes.items():
             chosen = torch.nn.functional.one_hot(routing.expert, self.experts).sum(dim=1).float()  # [T, E]
             share = chosen.view(images, -1, self.experts).mean(dim=1) / routing.k
             self.use.setdefault(layer, []).append(share.cpu().numpy())
@@ -57,8 +58,8 @@ def watch(model: MultiTaskModel, works: Mapping[str, TaskWork], device: torch.de
         for name, work in works.items():
             found[name] = TaskRouting(model.config.experts.count)
             for batch in _first(work, IMAGES):
-                routes = Routes()
-                model.features(batch.pixels.to(device), name, routes)
+                routes: dict[int, Routing] = {}
+                model.features(batch.pixels.to(device), name, Trace(routes=routes))
                 found[name].add(batch, routes)
     return found
 

@@ -1,16 +1,16 @@
 """A run with several tasks, from data to a judged model that can be used.
 
-<out>/config.yaml   run.json   metrics.jsonl   tasks/<task>/{split,bad_images}.csv   checkpoints/
-      bundle/       results.json   report.html
+<out>/config.yaml   run.json   metrics.jsonl   trained_images.safetensors   checkpoints/
+      tasks/<task>/{split,bad_images}.csv   bundle/   results.json   report.html
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,35 +18,35 @@ from accelerate.utils import set_seed
 
 from manylabel import console
 from manylabel.allocator import keep_memory
-from manylabel.atomic import write_json, write_text
 from manylabel.config import Config, MultiTaskConfig, TrainConfig, dump, load_recipe, load_yaml
 from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
 from manylabel.data.bad_images import BadImages
 from manylabel.data.table import Table
 from manylabel.error import CheckpointError, ConfigError, DataError
 from manylabel.multitask.bundle import TaskFacts, save_multitask_bundle
-from manylabel.multitask.classify import ClassificationWork
-from manylabel.multitask.find import DetectionWork, with_objects_told
 from manylabel.multitask.loop import MultiTaskTrainer, StepProgress
 from manylabel.multitask.model import MultiTaskModel
 from manylabel.multitask.patches import draw_patches
 from manylabel.multitask.probe import settling
 from manylabel.multitask.results import describe_tasks
 from manylabel.multitask.routing import describe_routing, watch
-from manylabel.multitask.settings import make_multitask_config, task_of, without_paths
+from manylabel.multitask.settings import make_multitask_config
 from manylabel.multitask.undrawn import with_drawn_masks_only
 from manylabel.multitask.wording import in_words_of
 from manylabel.multitask.work import Judgement, Parts, TaskWork
 from manylabel.report.multitask_page import write_multitask_report
-from manylabel.run.folder import check_folder, machine_facts, write_split
+from manylabel.run.data_paths import without_paths
+from manylabel.run.folder import machine_facts, write_split
+from manylabel.run.owned import begin_run, check_folder, claimed
+from manylabel.run.trained_images import Overlap, overlap_facts, remember_trained
 from manylabel.run.training_table import training_table
+from manylabel.runtime.fork import one_thread_in_children
 from manylabel.stop import Stopped, StopRequest
-from manylabel.task import MULTI_LABEL
+from manylabel.storage.atomic import write_json
+from manylabel.storage.folder_name import refuse_bytes
+from manylabel.task import task_of
 from manylabel.training.circumstances import circumstances
-from manylabel.training.processes import asked_to_stop, make_accelerator
-
-LEFT = ("checkpoints", "bundle", "tasks", "routing", "figures")
-FILES = ("config.yaml", "metrics.jsonl", "results.json", "report.html", "run.json")
+from manylabel.training.processes import asked_to_stop, from_main, make_accelerator
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,19 @@ def train_tasks(
 ) -> MultiTaskResult:
     """Train on all tasks that the recipe names and leave bundle, results and report in `out`."""
     keep_memory()
+    one_thread_in_children()
     folder = Path(out)
+    refuse_bytes(folder)
     if resume:
         config = _reopen(folder, {"--recipe": recipe, "data": data, "--set": list(settings), "--seed": seed})
     else:
         values = load_recipe(recipe) if isinstance(recipe, str) else recipe or {}
         config = make_multitask_config(values, settings, data, seed)
-        check_folder(folder, [task.data.path for task in config.tasks.values()], overwrite)
+    paths = [path for task in config.tasks.values() for path in (task.data.path, task.data.images)]
+    check = partial(check_folder, folder, paths, overwrite, resume)
+    check()
     with StopRequest() as stop:
-        return _Run(folder, config, stop).go(resume)
+        return _Run(folder, config, stop, check).go(resume)
 
 
 def _reopen(folder: Path, given: Mapping[str, Any]) -> MultiTaskConfig:
@@ -97,14 +101,18 @@ def _reopen(folder: Path, given: Mapping[str, Any]) -> MultiTaskConfig:
 class _Run:
     """The steps of a run, in order."""
 
-    def __init__(self, folder: Path, config: MultiTaskConfig, stop: StopRequest) -> None:
-        self.folder, self.config, self.stop = folder, config, stop
+    def __init__(self, folder: Path, config: MultiTaskConfig, stop: StopRequest, check: Callable[[], None]) -> None:
+        self.folder, self.config, self.stop, self.check = folder, config, stop, check
 
     def go(self, resume: bool) -> MultiTaskResult:
-        config = self.config
         self.accelerator = make_accelerator(project_dir=str(self.folder))
         console.QUIET = console.QUIET or not self.accelerator.is_main_process
         self.accelerator.wait_for_everyone()
+        with claimed(self.folder, self.check, self.accelerator.is_main_process):
+            return self._go(resume)
+
+    def _go(self, resume: bool) -> MultiTaskResult:
+        config = self.config
         splits: dict[str, dict[str, str]] = {}
         tables: dict[str, Table] = {}
         for name in config.tasks:
@@ -121,6 +129,7 @@ class _Run:
                 works[name].begin(model)
         if self.accelerator.is_main_process:  # only now, when nothing is known to be wrong, is an older run replaced
             self._begin_folder(resume, tables, splits)
+        overlaps = self._remember(tables)
         self.accelerator.wait_for_everyone()
         trainer = MultiTaskTrainer(
             config,
@@ -143,7 +152,10 @@ class _Run:
                 raise
         self._stop_if_asked()
         try:
-            return self._finish(model, works, judged, trainer)
+            trained_on = from_main(
+                {name: overlap_facts(overlaps.get(name), one.rows) for name, one in judged.items()}, self.accelerator
+            )
+            return self._finish(model, works, judged, trainer, trained_on)
         except RuntimeError:  # a signal to the whole process group has ended the workers
             self._stop_if_asked()
             raise
@@ -156,11 +168,11 @@ class _Run:
 
     def _table(self, name: str, resume: bool, splits: dict[str, dict[str, str]]) -> Table:
         task = self.config.tasks[name]
-        kind = MULTI_LABEL if task.kind == "detection" else task_of(task)
+        kind = task_of(task)
         config = Config(data=task.data, train=TrainConfig(seed=self.config.train.seed))
-        prepared = training_table(config, kind, self.folder / "tasks" / name, resume, decides=task.kind != "detection")
+        prepared = training_table(config, kind, self.folder / "tasks" / name, resume)
         splits[name] = prepared.new_split
-        return with_objects_told(prepared.table) if task.kind == "detection" else prepared.table
+        return kind.usable(prepared.table)
 
     def _work(self, name: str, table: Table, model: MultiTaskModel, resume: bool) -> TaskWork:
         config, accelerator = self.config, self.accelerator
@@ -171,9 +183,8 @@ class _Run:
         bad = BadImages(len(table), task.data.max_bad_share, listed)
         if resume:
             bad.recall()
-        kind = DetectionWork if task.kind == "detection" else ClassificationWork
-        where = {"rank": accelerator.process_index, "world": accelerator.num_processes}
-        work: TaskWork = kind(name, task, table, parts, bad, self.stop, model=model, seed=config.train.seed, **where)
+        work = TaskWork(name, task, table, parts, bad, self.stop, world=accelerator.num_processes)
+        work.feed(model.preprocess(name), config.train.seed, accelerator.process_index)
         return work
 
     def _say_what(self, model: MultiTaskModel) -> None:
@@ -192,23 +203,25 @@ class _Run:
     def _begin_folder(self, resume: bool, tables: Mapping[str, Table], splits: Mapping[str, dict[str, str]]) -> None:
         if resume:
             return
-        if (self.folder / "config.yaml").exists():  # what another program left here is not ours to delete
-            for name in LEFT:
-                shutil.rmtree(self.folder / name, ignore_errors=True)
-            for name in FILES:
-                (self.folder / name).unlink(missing_ok=True)
-        write_text(self.folder / "config.yaml", dump(self.config))
-        for name, split in splits.items():
-            if split:
-                (self.folder / "tasks" / name).mkdir(parents=True, exist_ok=True)
-                write_split(self.folder / "tasks" / name, split)
         facts = {
             **machine_facts(self.accelerator),
             "tasks": {
                 name: {"images": len(t), "labels": len(t.labels), "notes": list(t.notes)} for name, t in tables.items()
             },
         }
-        write_json(self.folder / "run.json", facts)
+        begin_run(self.folder, facts, dump(self.config), resume)
+        for name, split in splits.items():
+            if split:
+                (self.folder / "tasks" / name).mkdir(parents=True, exist_ok=True)
+                write_split(self.folder / "tasks" / name, split)
+
+    def _remember(self, tables: Mapping[str, Table]) -> dict[str, Overlap]:
+        """Keep what this run is trained on, whichever task it is for: they share weights. The main process knows."""
+        if not self.accelerator.is_main_process:
+            return {}
+        workers = {name: task.data.workers for name, task in self.config.tasks.items()}
+        again = f"manylabel train --resume --out {self.folder}"
+        return remember_trained(self.folder, {n: (t, workers[n]) for n, t in tables.items()}, self.stop, again)
 
     def _circumstances(self, tables: Mapping[str, Table]) -> dict[str, Any]:
         found = {name: circumstances(table, self.accelerator.num_processes) for name, table in tables.items()}
@@ -225,9 +238,10 @@ class _Run:
         works: Mapping[str, TaskWork],
         judged: Mapping[str, Judgement],
         trainer: MultiTaskTrainer,
+        trained_on: Mapping[str, dict[str, Any]],
     ) -> MultiTaskResult:
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        results = describe_tasks(model, works, judged, created)
+        results = describe_tasks(model, works, judged, created, trained_on)
         watched = watch(model, works, self.accelerator.device)
         results["routing"] = describe_routing(watched, works)
         results["settling"] = settling(self.folder / "routing")

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from torch import nn
 
-from manylabel.config import SELECTION_PRESETS, AugmentConfig, MultiTaskConfig, Part, TaskConfig, override, parse
+from manylabel.config import (
+    OWN_LOSS,
+    SELECTION_PRESETS,
+    AugmentConfig,
+    MultiTaskConfig,
+    Part,
+    TaskConfig,
+    override,
+    parse,
+)
 from manylabel.detect import DETECTORS
 from manylabel.error import ConfigError
 from manylabel.head import HEADS
 from manylabel.loss import LOSSES
-from manylabel.run.data_paths import absolute, anonymous
+from manylabel.run.data_paths import with_absolute_paths
 from manylabel.suggest import closest
-from manylabel.task import Task
+from manylabel.task import kind_of
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES, CommonOptions
 
 OF_TASK = ("head", "loss", "detector")
@@ -46,20 +54,10 @@ def make_multitask_config(
         raise ConfigError("tasks must name one task or more, each with a kind and its data")
     taken = data is None
     for name, task in tasks.items():
-        if not isinstance(task, Mapping):
-            raise ConfigError(f"tasks.{name} takes settings of its own (a mapping), not {task!r}")
-        for part in OF_TASK:  # options without a name are those of the default one
-            if isinstance(task.get(part), Mapping):
-                task = {**task, part: {"name": DEFAULTS[part].name, **task[part]}}
-        if isinstance(task.get("data"), str):  # data: photos/ is short for data: {path: photos/}
-            task = {**task, "data": {"path": task["data"]}}
-        if not isinstance(task.get("data") or {}, Mapping):
-            raise ConfigError(
-                f"tasks.{name}.data takes a path, or settings of its own (a mapping), not {task['data']!r}"
-            )
-        own = dict(task.get("data") or {})
-        taken = taken or not own.get("path")
-        tasks = {**tasks, name: {**task, "data": {**(data or {}), **own} if not own.get("path") else own}}
+        task = _written_out(name, task)
+        if not task["data"].get("path"):
+            taken, task["data"] = True, {**(data or {}), **task["data"]}
+        tasks = {**tasks, name: task}
     if not taken:
         raise ConfigError(
             f"every task of this recipe names its own data; leave {dict(data or {}).get('path')} out, or set it for a task: "
@@ -69,14 +67,33 @@ def make_multitask_config(
     for part in ("optimiser", "schedule"):
         if isinstance(merged.get(part), Mapping):
             merged[part] = {"name": getattr(MultiTaskConfig(), part).name, **merged[part]}
-    # What is said beside a preset goes on top of it; a preset that --set asks for goes on top of the recipe.
+    _unfold_presets(merged, asked)
+    if seed is not None and isinstance(train := merged.get("train") or {}, Mapping):
+        merged["train"] = {**train, "seed": seed}
+    return resolve(parse(MultiTaskConfig, {**merged, "tasks": tasks}))
+
+
+def _written_out(name: str, task: Any) -> dict[str, Any]:
+    """A task as a recipe may shorten it, with its parts' names and its data as a mapping."""
+    if not isinstance(task, Mapping):
+        raise ConfigError(f"tasks.{name} takes settings of its own (a mapping), not {task!r}")
+    data = task.get("data")
+    data = {"path": data} if isinstance(data, str) else data or {}  # data: photos/ is short for data: {path: photos/}
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"tasks.{name}.data takes a path, or settings of its own (a mapping), not {data!r}")
+    # options without a name are those of the default one
+    parts = {
+        part: {"name": DEFAULTS[part].name, **task[part]} for part in OF_TASK if isinstance(task.get(part), Mapping)
+    }
+    return {**task, **parts, "data": dict(data)}
+
+
+def _unfold_presets(merged: dict[str, Any], asked: Mapping[str, Any]) -> None:
+    """What is said beside a preset goes on top of it; a preset that --set asks for goes on top of the recipe."""
     for section in (merged, asked):
         if isinstance(selection := section.get("selection"), Mapping):
             preset = SELECTION_PRESETS.get(str(selection.get("preset")), {})
             merged["selection"] = {**merged["selection"], **preset, **selection}
-    if seed is not None and isinstance(train := merged.get("train") or {}, Mapping):
-        merged["train"] = {**train, "seed": seed}
-    return resolve(parse(MultiTaskConfig, {**merged, "tasks": tasks}))
 
 
 def resolve(config: MultiTaskConfig) -> MultiTaskConfig:
@@ -97,6 +114,7 @@ def resolve(config: MultiTaskConfig) -> MultiTaskConfig:
         )
     if config.train.first_steps and config.train.first is None:
         raise ConfigError("train.first_steps: of which task? Name it with train.first")
+    config = with_absolute_paths(config)
     return replace(
         config,
         tasks={name: _resolve_task(name, task) for name, task in config.tasks.items()},
@@ -106,8 +124,8 @@ def resolve(config: MultiTaskConfig) -> MultiTaskConfig:
 
 
 def _resolve_task(name: str, task: TaskConfig) -> TaskConfig:
-    task = replace(task, data=absolute(task.data))
-    if task.kind == "detection":
+    kind = kind_of(task)
+    if kind.finds_objects:
         idle = [key for key, value in vars(task.augment).items() if key not in MOVES and value != getattr(STILL, key)]
         if idle:
             raise ConfigError(
@@ -124,24 +142,12 @@ def _resolve_task(name: str, task: TaskConfig) -> TaskConfig:
                 f"task {name}: head.{option}={asked} needs words or counts of labels, which heads of several tasks are not "
                 f"told; leave tasks.{name}.head.{option} out, or train this task by itself"
             )
-    if task.kind == "single_label" and task.loss.name == "bce" and not task.loss.options:
-        task = replace(task, loss=Part("cross_entropy"))  # the labels compete unless somebody says otherwise
+    if task.kind in OWN_LOSS and task.loss == DEFAULTS["loss"]:  # the labels compete unless somebody says otherwise
+        task = replace(task, loss=Part(OWN_LOSS[task.kind]))
     activation = LOSSES.get(task.loss.name).activation
-    if activation == "softmax" and task.kind != "single_label":
+    if activation == "softmax" and not kind.one_label:
         raise ConfigError(f"task {name}: loss {task.loss.name} lets labels compete, so it needs kind: single_label")
     return replace(task, head=HEADS.resolve(task.head), loss=LOSSES.resolve(task.loss))
-
-
-def task_of(task: TaskConfig) -> Task:
-    """What a classification task is for."""
-    return Task(task.kind == "single_label", LOSSES.get(task.loss.name).activation)
-
-
-def without_paths(config: MultiTaskConfig) -> MultiTaskConfig:
-    """With names only, for a bundle says nothing about the machine it was made on."""
-    tasks = {name: replace(task, data=anonymous(task.data)) for name, task in config.tasks.items()}
-    weights = config.vit.weights and os.path.basename(config.vit.weights)
-    return replace(config, tasks=tasks, vit=replace(config.vit, weights=weights))
 
 
 def _no_backbone_rate(optimiser: Any) -> None:

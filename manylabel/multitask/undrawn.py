@@ -11,13 +11,14 @@ from manylabel import console
 from manylabel.config import MultiTaskConfig, Part
 from manylabel.data.source import SceneSource
 from manylabel.data.table import Table
+from manylabel.task import task_of
 
 
 def with_drawn_masks_only(config: MultiTaskConfig, tables: Mapping[str, Table]) -> MultiTaskConfig:
     """The config with `detector.masks=false` for tasks whose training images have none."""
     tasks = dict(config.tasks)
     for name, task in config.tasks.items():
-        if task.kind == "detection" and task.detector.options.get("masks") and not _has_masks(tables[name]):
+        if task_of(task).masks and not _has_masks(tables[name]):
             console.say(f"task {name}: {tables[name].name} has boxes without masks; it learns boxes only")
             tasks[name] = replace(task, detector=Part(task.detector.name, {**task.detector.options, "masks": False}))
     return replace(config, tasks=tasks)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,19 +11,24 @@ import torch
 from accelerate.utils import gather_object
 from torch import Tensor
 
-from manylabel.backbone.moe_vit import Routes
+from manylabel import console
 from manylabel.config import TaskConfig
 from manylabel.data.bad_images import BadImages
 from manylabel.data.dataset import Batch
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.table import Table
-from manylabel.error import DataError
+from manylabel.error import DataError, TrainingError
+from manylabel.labels import never_trained
+from manylabel.metric import Judged, JudgedObjects, measured
 from manylabel.multitask.model import MultiTaskModel
 from manylabel.multitask.wording import in_words_of
+from manylabel.preprocess import Preprocess
 from manylabel.stop import StopRequest, unless_stopped
-from manylabel.training.feed import Feed
+from manylabel.task import AnyTask, Evidence, task_of, together, total_of
+from manylabel.training.feed import DatasetFeed, Feed, ImageFeed
 
 Advance = Callable[[int], None]
+Costs = tuple[Mapping[str, Tensor], Mapping[str, Tensor]]  # of the task, and of the network that all share
 MANY = 500  # held-out images from which on they are decoded in processes of their own
 
 
@@ -34,10 +38,10 @@ class Judgement:
 
     goal: str  # the name of the figure that counts
     value: float | None  # of it, percent; None where it is undefined
-    figures: dict[str, Any] = field(default_factory=dict)  # all of them, percent
-    threshold: float | None = None  # of detection: the lowest score of an object that is worth reporting
-    scores: np.ndarray | None = None  # [n, N] of classification, in the order of `rows`
-    rows: np.ndarray | None = None
+    figures: dict[str, Any]  # all of them, percent
+    judged: Judged | JudgedObjects  # what they were computed of
+    rows: np.ndarray  # of the table that could be read and were judged
+    never_trained: tuple[dict[str, Any], ...] = ()  # labels that no training image had, which count in no mean
 
 
 @dataclass(frozen=True)
@@ -61,38 +65,50 @@ class Parts:
         return cls(np.sort(rows[count:]), np.sort(rows[:count]), table.rows("val"))
 
 
-class TaskWork(ABC):
-    """Made for one task of a run; `weight` is that of its loss."""
+class TaskWork:
+    """Made for one task of a run."""
 
     def __init__(
-        self, name: str, config: TaskConfig, table: Table, parts: Parts, bad: BadImages, stop: StopRequest
+        self,
+        name: str,
+        config: TaskConfig,
+        table: Table,
+        parts: Parts,
+        bad: BadImages,
+        stop: StopRequest,
+        task: AnyTask | None = None,
+        world: int = 1,
     ) -> None:
+        """`task`: of a bundle, which remembers what its loss was; None = as the config says."""
         self.name, self.config, self.table, self.parts, self.bad, self.stop = name, config, table, parts, bad, stop
-        self.world = 1  # processes
+        self.task = task_of(config) if task is None else task
+        self.world = world  # processes
+        self.training_images = self.task.training_images(table.matrix[parts.train])
         self.train_feed: Feed
         self.held_out_feed: Feed
-        self.val_feed: Feed
+        self.val_feed: ImageFeed
+
+    def feed(self, preprocess: Preprocess, seed: int, rank: int = 0) -> None:
+        """Begin to decode the images of this process, the model's way."""
+        c, stored = self.config, self.task.dataset(self.table, preprocess)
+        varied = self.task.dataset(self.table, preprocess, c.augment, seed)
+        size, world = c.batch_size, self.world
+        train = EpochBatches(self.parts.train, size, shuffle=True, seed=seed, rank=rank, world=world)
+        held_out = EpochBatches(self.parts.held_out, size, shuffle=False, rank=rank, world=world)
+        val = EpochBatches(self.parts.val, size, shuffle=False, rank=rank, world=world)
+        self.train_feed = DatasetFeed(varied, train, c.data.workers)
+        self.held_out_feed = DatasetFeed(stored, held_out, self.held_out_workers)
+        self.val_feed = DatasetFeed(stored, val, c.data.workers)
 
     @property
     def held_out_workers(self) -> int:
         """Processes that decode the held-out images: a few images are not worth any."""
         return self.config.data.workers if len(self.parts.held_out) > MANY else 0
 
-    def gathered(self, found: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
-        """(row, what was found) of all processes, in the order of the rows."""
-        everywhere = gather_object(found) if self.world > 1 else found
-        return sorted(everywhere, key=lambda pair: pair[0])
-
-    def orders(self, seed: int, rank: int, world: int) -> tuple[EpochBatches, EpochBatches, EpochBatches]:
-        size, self.world = self.config.batch_size, world
-        return (
-            EpochBatches(self.parts.train, size, shuffle=True, seed=seed, rank=rank, world=world),
-            EpochBatches(self.parts.held_out, size, shuffle=False, rank=rank, world=world),
-            EpochBatches(self.parts.val, size, shuffle=False, rank=rank, world=world),
-        )
-
-    def begin(self, model: MultiTaskModel) -> None:  # noqa: B027 - most tasks know nothing
-        """What a fresh model of this task may know of its training images before the first step."""
+    def begin(self, model: MultiTaskModel) -> None:
+        """Before the first step: what is wrong with loss or objects is found, and a fresh head hears what it may know."""
+        self.task = self.task.learning(self.config, self.table, self.parts.train, console.say)
+        self.task.prepare(model.head(self.name), self.table, self.parts.train)
 
     def batches(self, done: int) -> Iterator[Batch]:
         """Training batches without end, after so many that were taken before."""
@@ -106,23 +122,43 @@ class TaskWork(ABC):
     def none_readable(self) -> DataError:
         return DataError(f"task {self.name}: none of its {len(self.parts.val)} images to judge by can be read")
 
-    @abstractmethod
-    def losses(
-        self, model: MultiTaskModel, batch: Batch, device: torch.device, routes: Routes | None
-    ) -> dict[str, Tensor]:
-        """The task's own losses of a batch, by name; their sum is what is learnt from."""
+    def losses(self, model: MultiTaskModel, batch: Batch, device: torch.device) -> Costs:
+        """The task's own losses of a batch, by name, and what the shared network costs beside."""
+        mixes = model.training and self.task.mixes
+        rng = np.random.default_rng(int(torch.randint(2**31, ()))) if mixes else None
+        targets = self.task.targets(batch, device, rng)
+        output = model(targets.inputs, self.name, targets.objects)
+        return self.task.losses(output, targets), output.costs
 
-    @abstractmethod
     def judge(self, model: MultiTaskModel, device: torch.device, advance: Advance = lambda _: None) -> Judgement:
         """Figures on the val images; the model is in evaluation mode."""
+        said: list[Evidence] = []
+        for batch in unless_stopped(self.val_feed.batches(), self.stop):
+            self.bad.add(batch.bad)
+            if len(batch):
+                said.append(self.task.evidence(model(batch.pixels.to(device), self.name), batch))
+            advance(len(batch) + len(batch.bad))
+        said = gather_object(said) if self.world > 1 else said
+        if not said:
+            raise self.none_readable()
+        evidence = together(said)
+        if not evidence.finite:
+            raise TrainingError(
+                f"task {self.name}: the model gives scores that are no numbers; its weights are damaged, or the rate was "
+                "too high (--set optimiser.lr=…)"
+            )
+        never = never_trained(self.training_images, None, len(self.table.labels))
+        judged = self.task.judged(evidence, self.table, never)
+        goal, figures = self.task.goal, measured(judged, self.task.figures)
+        return Judgement(goal, figures[goal], figures, judged, evidence.rows, tuple(self.task.apart(judged)))
 
     def held_out_loss(self, model: MultiTaskModel, device: torch.device) -> float:
         """Mean loss of the held-out images of all processes, by which the number of experts is chosen."""
         total, images = 0.0, 0
         for batch in unless_stopped(self.held_out_feed.batches(), self.stop):
             if len(batch):
-                losses = self.losses(model, batch, device, None)
-                total += float(torch.stack(list(losses.values())).sum()) * len(batch)
+                losses, _ = self.losses(model, batch, device)
+                total += float(total_of(losses)) * len(batch)
                 images += len(batch)
         if self.world > 1:
             sums = torch.tensor([total, images], dtype=torch.float64, device=device)

@@ -1,6 +1,9 @@
-"""Necks: features to features."""
+"""Necks: features to weighted features."""
 
-from manylabel.neck.base import NECKS, Neck
+from manylabel.core.discovery import import_files
+from manylabel.neck.base import NECKS, Neck, Weighted
 from manylabel.neck.mixup import RepresentationMixup
 
-__all__ = ["NECKS", "Neck", "RepresentationMixup"]
+import_files(__name__, __path__)
+
+__all__ = ["NECKS", "Neck", "RepresentationMixup", "Weighted"]

@@ -1,17 +1,21 @@
-"""What a neck is: Features to Features, between backbone and head. To add one, import it in __init__.py."""
+"""What a neck is: Features to weighted Features, between backbone and head. To add one: CONTRIBUTING.md."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
+from manylabel.core.trace import Trace
 from manylabel.features import Features
 from manylabel.registry import Registry
 
 NECKS = Registry("neck")
+
+# The head answers for each of the Features, and its answers are added up, each times its weight: [B, N], or None for 1.
+Weighted = list[tuple[Tensor | None, Features]]
 
 
 class Neck(nn.Module):
@@ -22,7 +26,6 @@ class Neck(nn.Module):
     mapped: frozenset[str] = frozenset()  # those of them of which it needs more than the mean over all places
 
     same_for_all_labels: bool = True  # False when it learns something for each label
-    last_shares: dict[str, Tensor] | None = None  # what `shares` says of the last batch that was judged
 
     def __init__(self, options: Any, *, channels: Mapping[str, int], num_labels: int) -> None:
         super().__init__()
@@ -33,16 +36,9 @@ class Neck(nn.Module):
         """The stages of the backbone that matter when the head looks at these."""
         return {*self.stages, *head_stages}
 
-    def forward(self, features: Features) -> Features:
+    def forward(self, features: Features, trace: Trace | None = None) -> Weighted:
+        """The backbone's own output, or what is nearest to it, comes first. It never calls a head."""
         raise TypeError(f"{type(self).__name__} defines no forward pass")
-
-    def logits(self, head: Callable[[Features], Tensor], features: Features) -> Tensor:
-        """What head and neck say together [B, N]; a neck that is not the same for all labels does more than this."""
-        return head(self(features))
-
-    def shares(self, features: Features) -> dict[str, Tensor]:
-        """How much each earlier stage has in the mix, in 0..1: stage → [B, 1], or [B, N] for each label."""
-        return {}
 
 
 @NECKS.register("none")
@@ -53,5 +49,5 @@ class NoNeck(Neck):
     class Options:
         pass
 
-    def forward(self, features: Features) -> Features:
-        return features
+    def forward(self, features: Features, trace: Trace | None = None) -> Weighted:
+        return [(None, features)]

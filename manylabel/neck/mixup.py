@@ -11,7 +11,7 @@ learned weight for each, and let every label choose (`share=label`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,8 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from manylabel.config import option
+from manylabel.core.trace import Trace
 from manylabel.features import FINAL, Features, find_stage
-from manylabel.neck.base import NECKS, Neck
+from manylabel.neck.base import NECKS, Neck, Weighted
 from manylabel.neck.summary import Attention, Mean, Pool1d, Summary
 from manylabel.require import require
 
@@ -93,38 +94,39 @@ class RepresentationMixup(Neck):
     def reads(self, head_stages: Iterable[str]) -> set[str]:
         return super().reads(head_stages) | {FINAL}  # z, and α of it
 
-    def forward(self, features: Features) -> Features:
-        """Eq. 5 with one α per image; on a map, the same ĥ is mixed into every place."""
-        alpha = self._alpha(features)[:, :, None, None]  # [B, 1, 1, 1]
-        weights = self.weight.softmax(dim=1)[0]  # [S]
+    def forward(self, features: Features, trace: Trace | None = None) -> Weighted:
+        """Eq. 5. On a map, the same ĥ is mixed into every place.
+
+        With an α per label each label mixes what the head says of z and of every ĥ: for a linear head that is Eq. 5 with
+        the label's own α, w(α ĥ + (1 − α) z) + b = α (w ĥ + b) + (1 − α)(w z + b).
+        """
+        alpha = self._alpha(features)  # [B, 1] or [B, N]
+        weights = self.weight.softmax(dim=1)  # [1, S] or [N, S]
+        if trace is not None and trace.shares is not None:
+            trace.shares.update(self._shares(alpha, weights))
         hints = self._hints(features)  # S × [B, C]
-        hint = torch.stack([w * h for w, h in zip(weights, hints, strict=True)]).sum(dim=0)  # [B, C]
-        mixed = alpha * hint[:, :, None, None] + (1 - alpha) * features.final
-        return Features({**features.stages, FINAL: mixed}, features.prefix)
-
-    def logits(self, head: Callable[[Features], Tensor], features: Features) -> Tensor:
-        """With an α per label each label mixes what the head says of z and of every ĥ: for a linear head that is Eq. 5
-        with the label's own α, w(α ĥ + (1 − α) z) + b = α (w ĥ + b) + (1 − α)(w z + b)."""
-        if not self.training and not torch.compiler.is_exporting():
-            self.last_shares = self.shares(features)
         if self.options.share == "image":
-            return super().logits(head, features)
-        alpha = self._alpha(features)  # [B, N]
-        weights = self.weight.softmax(dim=1)  # [N, S]
-        logits = (1 - alpha) * head(features)
-        for number, hint in enumerate(self._hints(features)):
-            place = Features({**features.stages, FINAL: hint[:, :, None, None].expand_as(features.final)})
-            logits = logits + alpha * weights[:, number] * head(place)
-        return logits  # [B, N]
+            return [(None, features.but(**{FINAL: self._mixed(alpha, weights[0], hints, features.final)}))]
+        parts: Weighted = [(1 - alpha, features)]
+        for number, hint in enumerate(hints):
+            places = hint[:, :, None, None].expand_as(features.final)
+            parts.append((alpha * weights[:, number], features.but(**{FINAL: places})))
+        return parts
 
-    def shares(self, features: Features) -> dict[str, Tensor]:
+    def _mixed(self, alpha: Tensor, weights: Tensor, hints: list[Tensor], z: Tensor) -> Tensor:
+        """z' = α Σ_l w_l ĥ_l + (1 − α) z [B, C, H, W]"""
+        alpha = alpha[:, :, None, None]  # [B, 1, 1, 1]
+        hint = torch.stack([w * h for w, h in zip(weights, hints, strict=True)]).sum(dim=0)  # [B, C]
+        return alpha * hint[:, :, None, None] + (1 - alpha) * z
+
+    def _shares(self, alpha: Tensor, weights: Tensor) -> dict[str, Tensor]:
         """α w_l of every stage l: [B, 1], or [B, N] where each label has its own."""
-        alpha, weights = self._alpha(features), self.weight.softmax(dim=1)
         return {stage: alpha * weights[:, number] for number, stage in enumerate(self.stages)}
 
     def _alpha(self, features: Features) -> Tensor:
         alpha = torch.sigmoid(self.alpha(features.final.mean(dim=(2, 3))))  # [B, 1] or [B, N]
-        return self.options.floor + (1 - self.options.floor) * alpha
+        above_floor: Tensor = self.options.floor + (1 - self.options.floor) * alpha
+        return above_floor
 
     def _hints(self, features: Features) -> list[Tensor]:
         """ĥ_l of every stage. [B, C] each"""

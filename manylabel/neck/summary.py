@@ -33,7 +33,8 @@ class Mean(Summary):
         self.mlp = layers(channels, width, hidden)
 
     def forward(self, stage: Tensor) -> Tensor:
-        return self.mlp(stage.mean(dim=(2, 3)))
+        summary: Tensor = self.mlp(stage.mean(dim=(2, 3)))
+        return summary
 
 
 class Attention(Summary):
@@ -48,7 +49,8 @@ class Attention(Summary):
 
     def forward(self, stage: Tensor) -> Tensor:
         weights = self.look(stage).flatten(2).softmax(dim=2)  # [B, Q, H·W]
-        return self.mlp((weights @ stage.flatten(2).transpose(1, 2)).flatten(1))  # [B, Q·C_l] → [B, C]
+        summary: Tensor = self.mlp((weights @ stage.flatten(2).transpose(1, 2)).flatten(1))  # [B, Q·C_l] → [B, C]
+        return summary
 
 
 class Pool1d(Summary):

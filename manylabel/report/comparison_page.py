@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from manylabel.atomic import write_text
+from manylabel.figure import figures, headlines_first
 from manylabel.report.drawing import embedded
 from manylabel.report.page import fill
+from manylabel.storage.atomic import write_text
 
 LOSING = 12  # labels that are named
 
 
-def write_comparison_page(comparison: dict[str, Any], figures: Sequence[tuple[str, Path]], out: Path) -> Path:
-    """The page in the file `out`; `figures` are (caption, PNG file)."""
+def write_comparison_page(comparison: dict[str, Any], drawn: Sequence[tuple[str, Path]], out: Path) -> Path:
+    """The page in the file `out`; `drawn` are (caption, PNG file)."""
     differences = [{**row, "losing": losing(row)[:LOSING]} for row in comparison["differences"]]
-    values = {**comparison, "differences": differences}
+    values = {**comparison, "differences": differences, "found": headlines_first(figures(comparison, {}))}
     write_text(
-        out, fill("comparison.html.j2", ("style.css", "comparison.css"), (), {}, **values, figures=embedded(figures))
+        out, fill("comparison.html.j2", ("style.css", "comparison.css"), (), {}, **values, figures=embedded(drawn))
     )
     return out
 

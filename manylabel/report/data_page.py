@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from manylabel.atomic import write_text
 from manylabel.error import DataError
 from manylabel.report.page import fill
 from manylabel.report.value import THUMBNAIL, text
+from manylabel.storage.atomic import write_text
 
 SCRIPTS = ("element", "chart", "cooccurrence", "data_support", "data_images", "data_start")
 NEEDED = (

@@ -20,7 +20,7 @@ def clean_details(details: Any, labels: int) -> dict[str, Any]:
         "curves": _curves(given.get("curves") or [], f"{where}.curves", labels),
         "calibration": _calibration(given.get("calibration"), f"{where}.calibration"),
         "cooccurrence": _cooccurrence(given.get("cooccurrence"), f"{where}.cooccurrence"),
-        "experts": _experts(given.get("experts"), f"{where}.experts"),
+        "experts": clean_experts(given.get("experts"), f"{where}.experts"),
         "hard": clean_hard(given.get("hard"), f"{where}.hard"),
         "history": _history(given.get("history") or [], f"{where}.history"),
         "mistakes": _shown(given.get("mistakes") or [], f"{where}.mistakes", ("missed", "false alarm")),
@@ -78,7 +78,7 @@ def _cooccurrence(value: Any, where: str) -> dict[str, Any] | None:
     return {"names": [names[i] for i in kept], "counts": cut} if kept else None
 
 
-def _experts(value: Any, where: str) -> dict[str, Any] | None:
+def clean_experts(value: Any, where: str) -> dict[str, Any] | None:
     """Names of experts [E] and gates [G], the mean weights [G][E] of each layer, and how many experts a gate may use."""
     if not value:
         return None

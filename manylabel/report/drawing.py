@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from manylabel.atomic import replacing
+from manylabel.storage.atomic import replacing
+from manylabel.storage.png import FACTS
 
 COLOURS = ("#1f4e79", "#c8553d", "#588157", "#8e6c8a", "#e0a458", "#3a7d84", "#7a5c3e", "#5b5b5b")
 
@@ -35,7 +36,7 @@ def axes_in(path: Path, width: float, height: float) -> Iterator[Any]:
     axes.spines[["top", "right"]].set_visible(False)
     yield axes
     with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=110, format="png")
+        figure.savefig(temporary, dpi=110, format="png", metadata=FACTS)
 
 
 def embedded(figures: Sequence[tuple[str, Path]]) -> list[dict[str, str]]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from manylabel.atomic import write_text
 from manylabel.report.page import fill
+from manylabel.storage.atomic import write_text
 
 IMAGES = 12
 OF_A_LABEL = 5  # at either end

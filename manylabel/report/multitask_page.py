@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manylabel.atomic import write_text
 from manylabel.error import DataError
+from manylabel.figure import task_figures
 from manylabel.report.drawing import axes_in, colour, embedded, plain, slug
-from manylabel.report.page import fill
-from manylabel.several_tasks import check_results
+from manylabel.report.page import AGAIN, fill
+from manylabel.report.task_schema import check_history, check_shown_results, clean_task_results
+from manylabel.several_tasks import check_results, warnings_of
+from manylabel.storage.atomic import write_text
+from manylabel.storage.json_lines import read_rows
+from manylabel.storage.json_text import read_object
 
 PATCHES = "the edge of a patch shows its first expert in the last sparse layer, the tint its second."
 Rows = Sequence[Mapping[str, Any]]
+Drawing = tuple[str, str, Callable[..., None]]  # name of the file, caption, what draws it into `path`
 
 
 def write_multitask_report(results: dict[str, Any], history: Rows, out: Path, run: Path | None = None) -> Path:
@@ -24,7 +30,7 @@ def write_multitask_report(results: dict[str, Any], history: Rows, out: Path, ru
     figures = draw_figures(results, history, out.parent / "figures")
     patches = sorted(((run or out.parent) / "routing").glob("patches-*.png"))
     figures += [(f"{path.stem.split('-')[1]}: {PATCHES}", path) for path in patches]
-    names = list(dict.fromkeys(name for task in results["tasks"].values() for name in task["figures"]))
+    found = task_figures(results["tasks"])
     write_text(
         out,
         fill(
@@ -33,7 +39,9 @@ def write_multitask_report(results: dict[str, Any], history: Rows, out: Path, ru
             (),
             {},
             **results,
-            names=names,
+            found=found,
+            meaning=list(dict.fromkeys(one.definition for one, _ in found)),
+            warnings=warnings_of(results),
             figures=embedded(figures),
         ),
     )
@@ -43,86 +51,102 @@ def write_multitask_report(results: dict[str, Any], history: Rows, out: Path, ru
 def report_from_run(folder: Path, out: Path | None = None) -> Path:
     """The page of a run's results.json and metrics.jsonl, by default as report.html in its folder."""
     try:
-        results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-        lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        history = [json.loads(line) for line in lines]
-    except (OSError, ValueError) as error:
+        results = read_object(folder / "results.json", advice=AGAIN)
+        check_results(results, folder)
+        results = clean_task_results(results)
+        check_shown_results(results)
+        history = read_rows(folder / "metrics.jsonl")
+        check_history(history)
+    except DataError as error:
         raise DataError(f"{folder} is no finished run with several tasks: {error}") from error
-    check_results(results, folder)
     return write_multitask_report(results, history, out or folder / "report.html", folder)
 
 
 def draw_figures(results: dict[str, Any], history: Rows, folder: Path) -> list[tuple[str, Path]]:
     """(caption, file) of every figure there is something to show for."""
-    drawn: list[tuple[str, Path]] = []
-
-    def add(name: str, caption: str, draw: Callable[[Path], None]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{len(drawn) + 1:02d}-{name}.png"
-        draw(path)
-        drawn.append((caption, path))
-
     tasks = list(results["tasks"])
+    drawings = chain(
+        _of_training(results, history, tasks),
+        _of_routing(results.get("routing") or {}),
+        _of_settling(results.get("settling") or {}),
+        _of_gradients(history, tasks),
+    )
+    drawn: list[tuple[str, Path]] = []
+    for number, (name, caption, draw) in enumerate(drawings, 1):
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{number:02d}-{name}.png"
+        draw(path=path)
+        drawn.append((caption, path))
+    return drawn
+
+
+def _of_training(results: dict[str, Any], history: Rows, tasks: list[str]) -> Iterator[Drawing]:
     if history:
-        rises = any(results["tasks"][task]["kind"] == "detection" for task in tasks)
-        why = " That of a detector rises while it learns: better proposals stand for more objects." if rises else ""
-        add("losses", f"Training loss of each task.{why}", lambda p: _curves(history, "loss", tasks, "loss", p))
+        said = dict.fromkeys(str(note) for task in tasks if (note := results["tasks"][task].get("loss_note")))
+        caption = " ".join(("Training loss of each task.", *said))
+        yield "losses", caption, partial(_curves, history, "loss", tasks, "loss")
     if any("held_out" in row for row in history):
-        add(
+        yield (
             "held-out",
             "Loss of the held-out images, by which the number of experts is chosen.",
-            lambda p: _curves(history, "held_out", tasks, "held-out loss", p),
+            partial(_curves, history, "held_out", tasks, "held-out loss"),
         )
     if history and results["model"]["experts"]:
-        add(
+        yield (
             "experts-in-use",
             "How many experts a token of each task uses, over time.",
-            lambda p: _curves(history, "k", tasks, "experts of a token", p, steps=True),
+            partial(_curves, history, "k", tasks, "experts of a token", steps=True),
         )
-    judged = {task: results["tasks"][task]["goal"] for task in tasks}
     if any("judged" in row for row in history):
-        add("judged", "Figures on the val images while training.", lambda p: _judged(history, judged, p))
-    routing = results.get("routing") or {}
+        goals = {task: results["tasks"][task]["goal"] for task in tasks}
+        yield "judged", "Figures on the val images while training.", partial(_judged, history, goals)
+
+
+def _of_routing(routing: Mapping[str, Any]) -> Iterator[Drawing]:
     for task, found in routing.items():
-        add(
+        yield (
             f"routing-{slug(task)}",
             f"{task}: share of the tokens' choices that fall on each expert, layer by layer.",
-            lambda p, found=found: _heat(found["layers"], [f"layer {n}" for n in found["numbers"]], p),  # type: ignore[misc]
+            partial(_heat, found["layers"], [f"layer {n}" for n in found["numbers"]]),
         )
         if found.get("by_label"):
-            add(
+            yield (
                 f"routing-labels-{slug(task)}",
                 f"{task}: the same in the last sparse layer for images of each label, less the mean of all images.",
-                lambda p, found=found: _heat(found["by_label"], found["labels"], p, signed=True),  # type: ignore[misc]
+                partial(_heat, found["by_label"], found["labels"], signed=True),
             )
-        add(
+        yield (
             f"spread-{slug(task)}",
             f"{task}: tokens around a circle, by what the last sparse layer's router says of them; "
             "dark in one place alone would be a collapsed router.",
-            lambda p, found=found: _ring(found["circle"], p),  # type: ignore[misc]
+            partial(_ring, found["circle"]),
         )
-    settled = results.get("settling") or {}
+
+
+def _of_settling(settled: Mapping[str, Any]) -> Iterator[Drawing]:
     for key, distances in (settled.get("distances") or {}).items():
         task, _, layer = key.partition("/")
-        add(
+        yield (
             f"settling-{slug(task)}-{layer}",
             f"{task}, layer {int(layer) + 1}: share of tokens whose first expert differs between two steps.",
-            lambda p, d=distances: _settling(d, settled["steps"], p),  # type: ignore[misc]
+            partial(_settling, distances, settled["steps"]),
         )
+
+
+def _of_gradients(history: Rows, tasks: list[str]) -> Iterator[Drawing]:
     if any("conflict" in row for row in history):
-        add(
+        yield (
             "conflicts",
             "Cosine between the gradients of two tasks in the last block's shared weights: below 0 they pull apart.",
-            lambda p: _conflicts(history, p),
+            partial(_conflicts, history),
         )
     if any("pull" in row for row in history):
-        add(
+        yield (
             "pull",
             "How hard each task pulls the weights that tasks share: length of its gradient in the last block. A task that "
             "pulls far less than another has little say there; tasks.NAME.weight changes that.",
-            lambda p: _curves(history, "pull", tasks, "length of the gradient", p),
+            partial(_curves, history, "pull", tasks, "length of the gradient"),
         )
-    return drawn
 
 
 def _curves(history: Rows, key: str, tasks: Sequence[str], label: str, path: Path, steps: bool = False) -> None:

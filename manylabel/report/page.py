@@ -12,14 +12,18 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from manylabel.atomic import write_text
 from manylabel.compact import compact
 from manylabel.error import DataError
+from manylabel.figure import figure_tables, figures
 from manylabel.report import curve, wording
 from manylabel.report.detail import clean_details
 from manylabel.report.schema import LABEL_NEEDED, LABEL_OPTIONAL, clean_results
+from manylabel.storage.atomic import write_text
+from manylabel.storage.json_text import read_object
+from manylabel.storage.plain_file import MB
 
 FOLDER = Path(__file__).parent
+AGAIN = "evaluate the model again to write it anew"
 # Each script uses only those before it.
 SCRIPTS = (
     "element",
@@ -58,42 +62,52 @@ def report_from_files(folder: Path, out: Path | None = None) -> Path:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+    if not path.exists():
         raise DataError(
             f"there is no {path}; a finished run has one (go on with: manylabel train --resume --out FOLDER)"
-        ) from error
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
-        raise DataError(f"{path} is not valid JSON ({error}); evaluate the model again to write it anew") from error
-    if not isinstance(values, dict):
-        raise DataError(f"{path} must hold a JSON object; evaluate the model again to write it anew")
-    return values
+        )
+    return read_object(path, most=256 * MB, advice=AGAIN)
 
 
 def render(results: dict[str, Any], details: dict[str, Any]) -> str:
-    """The page's text, from checked results and details."""
+    """The page's text, from checked results and details. What was never trained is told apart from the other labels."""
+    apart = [label for label in results["labels"] if label["never_trained"]]
+    results, details = _learnt(results, details) if apart else (results, details)
+    found = figures(results)
+    headlines = [figure for figure in found if figure.headline]
+    own = {"metrics", "tables", *(figure.place.split(".")[0] for figure in found)}  # shown by what is said of them
+    single = {figure.place: figure.definition for figure in found if "." not in figure.place}
     return fill(
         "template.html.j2",
         ("style.css",),
         SCRIPTS,
         payload(results, details),
-        **results,
+        **{key: value for key, value in results.items() if key not in own},
         details=details,
+        apart=apart,
         sections=sections(results, details),
-        titles=wording.TITLES,
-        meaning={**wording.DEFINITIONS, **results["definitions"]},
+        lead=headlines[0] if headlines else None,
+        cards=headlines[1:],
+        beside=[figure for figure in found if figure.alone and figure.value is not None],
+        tables=figure_tables(results),
+        titles={**wording.TITLES, **{figure.place: figure.heading for figure in found}},
+        meaning={**single, **results["definitions"], **wording.DEFINITIONS},
         freeze=wording.FREEZE,
     )
+
+
+def _learnt(results: dict[str, Any], details: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Results and details of the labels that count in the figures."""
+    kept = [i for i, label in enumerate(results["labels"]) if not label["never_trained"]]
+    curves = [details["curves"][i] for i in kept] if details["curves"] else []
+    return {**results, "labels": [results["labels"][i] for i in kept]}, {**details, "curves": curves}
 
 
 def fill(template: str, styles: Iterable[str], scripts: Iterable[str], data: dict[str, Any], /, **values: Any) -> str:
     """A page from a template of this folder, with its styles, scripts, the data they draw from, and a policy inside."""
     environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
-    for wording_of in (wording.percent, wording.share, wording.count, compact, wording.date):
+    for wording_of in (wording.percent, wording.with_unit, wording.share, wording.count, compact, wording.date):
         environment.filters[wording_of.__name__] = wording_of
     style = "".join((FOLDER / name).read_text(encoding="utf-8") for name in styles)
     parts = [(FOLDER / "script" / f"{name}.js").read_text(encoding="utf-8") for name in scripts]
@@ -133,7 +147,7 @@ def payload(results: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
         columns[key] = [_short(label[key]) for label in labels]
     return {
         "labels": columns,
-        "mAP": _short(results["mAP"]),
+        "mAP": _short(results.get("mAP")),
         "images": results["data"]["images"],
         "curves": [points and curve.pack(points) for points in curves] if any(curves) else None,
         "mean": curve.pack(curve.mean(curves)) if any(curves) else None,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from manylabel.atomic import write_text
 from manylabel.report.drawing import axes_in, colour, embedded, plain
 from manylabel.report.page import fill
+from manylabel.storage.atomic import write_text
 
 
 def write_task_comparison_page(comparison: dict[str, Any], out: Path) -> Path:

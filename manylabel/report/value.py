@@ -48,7 +48,10 @@ def number(value: Any, where: str, low: float = 0.0, high: float = math.inf) -> 
         return None
     if isinstance(value, bool) or not isinstance(value, Real):
         raise wrong(where, f"must be a number or null, not {value!r:.40}")
-    real = float(value)
+    try:
+        real = float(value)
+    except OverflowError:
+        raise wrong(where, f"is {value!r:.40}…, which no number can be") from None
     if math.isnan(real):
         return None
     if not low <= real <= high * (1 + 1e-6):  # rounding may leave 1.0000001

@@ -10,11 +10,11 @@ from accelerate import Accelerator
 from manylabel import console
 from manylabel.cache import Announcement, FeatureCache, View, cached_features
 from manylabel.config import Config
+from manylabel.data.augment import varies
 from manylabel.data.bad_images import BadImages
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.shard.blocks import blocks_of
 from manylabel.data.table import Table
-from manylabel.data.transform import varies
 from manylabel.error import ConfigError
 from manylabel.model import Model
 from manylabel.stop import StopRequest
@@ -87,6 +87,11 @@ def _cache(
     def announce(a: Announcement) -> None:
         if a.done >= a.images:
             console.say(f"features of {a.images} images{which} are cached ({a.bytes / 1e6:.0f} MB in {a.folder})")
+        elif a.damaged:
+            console.warn(
+                f"features of {a.damaged} images{which} in the cache were damaged, so those of {a.images - a.done} are "
+                f"computed again with {a.runtime} ({a.folder})"
+            )
         else:
             left = f", {a.done} of them are done" if a.done else ""
             place = f"{a.bytes / 1e6:.0f} MB in {a.folder}"

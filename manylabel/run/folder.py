@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +12,13 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
-from manylabel.atomic import write_json
 from manylabel.config import Config, load_recipe, load_yaml, make_config, merge, parse, plain
-from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
 from manylabel.data.read.split_file import split_of_rows, write_split_file
 from manylabel.data.table import Table
 from manylabel.error import CheckpointError, ConfigError
 from manylabel.report import write_report
+from manylabel.storage.atomic import write_json
 from manylabel.version import VERSION
-
-
-def check_folder(folder: Path, data: Iterable[str], overwrite: bool) -> None:
-    """Never write over another run unasked, nor among the images; `data` are the paths of all data sets."""
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder} is a file; choose another --out")
-    for path in (Path(each).resolve() for each in data if each != "scenes"):
-        if folder.resolve() in (path, path.parent):
-            raise ConfigError(f"{folder} is the folder of the data; choose another --out")
-    if (folder / "config.yaml").exists() and not overwrite:
-        raise ConfigError(
-            f"{folder} already holds a run; --resume goes on with it, --overwrite replaces it, or choose another --out"
-        )
 
 
 def reopen_folder(
@@ -54,24 +39,6 @@ def reopen_folder(
             "(cached features are used again)"
         )
     return old
-
-
-def clear_folder(folder: Path) -> None:
-    """Remove what an earlier run left; called only when its successor is sure to begin."""
-    for name in ("checkpoints", "bundle", "head_first"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    kept_files = (
-        "config.yaml",
-        "metrics.jsonl",
-        "results.json",
-        "details.json",
-        "scores.npz",
-        "report.html",
-        "split.csv",
-        "run.json",
-    )
-    for name in (*kept_files, BAD_IMAGES):
-        (folder / name).unlink(missing_ok=True)
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any], where: str = "") -> list[str]:

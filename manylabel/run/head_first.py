@@ -3,7 +3,6 @@ disturb what the backbone knows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +13,12 @@ from manylabel.config import AugmentConfig, Config
 from manylabel.data.bad_images import BadImages
 from manylabel.data.table import Table
 from manylabel.head import LabelKnowledge
-from manylabel.loss import Loss, SoftmaxLoss
 from manylabel.model import Model
 from manylabel.run.feeds import make_feeds
 from manylabel.stop import StopRequest
-from manylabel.task import Task
+from manylabel.task import Classification
 from manylabel.training.loop import Trainer
+from manylabel.training.work import TaskAtWork, Workplace
 
 FOLDER = "head_first"
 
@@ -36,13 +35,12 @@ def train_head_first(
     config: Config,
     model: Model,
     knowledge: LabelKnowledge,
-    make_loss: Callable[[], Loss | SoftmaxLoss],
     table: Table,
     folder: Path,
     accelerator: Accelerator,
     bad: BadImages,
     stop: StopRequest,
-    task: Task,
+    task: Classification,
 ) -> None:
     """Leaves neck and head of `model` as they are after some epochs on frozen features; its checkpoints are in the run's
     folder, so that a stopped run goes on here, too."""
@@ -51,23 +49,11 @@ def train_head_first(
     frozen.load_state_dict(model.state_dict())
     frozen.to(accelerator.device)
     train_feed, val_feed = make_feeds(early, frozen, table, accelerator, bad, stop)
-    trainer = Trainer(
-        early,
-        frozen,
-        make_loss(),
-        table,
-        train_feed,
-        val_feed,
-        folder / FOLDER,
-        accelerator,
-        bad,
-        stop,
-        task=task,
-        unseen=knowledge.unseen,
-        home=folder,
-        say=lambda text: console.say(f"head first: {text}"),
+    work = TaskAtWork(task, table, train_feed, val_feed, bad, knowledge.unseen)
+    place = Workplace(
+        folder / FOLDER, accelerator, stop, home=folder, say=lambda text: console.say(f"head first: {text}")
     )
-    trainer.fit(resume=(folder / FOLDER / "checkpoints").is_dir())
+    Trainer(early, frozen, work, place).fit(resume=(folder / FOLDER / "checkpoints").is_dir())
     accelerator.free_memory()  # it would keep the frozen copy and its optimiser
     model.head.load_state_dict(frozen.head.state_dict())
     model.neck.load_state_dict(frozen.neck.state_dict())

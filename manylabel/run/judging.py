@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from manylabel import console
 from manylabel.allocator import keep_memory
-from manylabel.bundle import Bundle, find_bundle, load_bundle
+from manylabel.bundle import Bundle, check_answer, find_bundle, load_bundle
 from manylabel.config import Config, DataConfig, load_yaml, make_config, parse, plain
 from manylabel.data.bad_images import BadImages
 from manylabel.data.read import read_table
@@ -24,9 +25,10 @@ from manylabel.explain.shown_images import with_overlays
 from manylabel.hard_section import hard_details
 from manylabel.mixing import shares_of_labels
 from manylabel.model import Model
-from manylabel.run.data_paths import absolute
+from manylabel.run.data_paths import with_absolute_paths
 from manylabel.run.folder import fingerprint
 from manylabel.run.judged_part import TRAINED_ON, judged_part
+from manylabel.run.trained_images import NOT_KNOWN, find_trained, overlap_facts, read_trained
 from manylabel.training.feed import PixelFeed
 from manylabel.training.history import read_history
 from manylabel.training.processes import make_accelerator
@@ -46,7 +48,9 @@ def evaluate(
     bundle = load_bundle(Path(run))
     home = find_bundle(Path(run)).parent
     trained_on = _training_data(home)
-    same = trained_on is not None and (data is None or absolute(DataConfig(path=data)).path == trained_on.path)
+    same = trained_on is not None and (
+        data is None or with_absolute_paths(DataConfig(path=data)).path == trained_on.path
+    )
     if data is None and trained_on is None:
         raise DataError(f"what this model was trained on is not known here (no run in {home}); give images with --data")
     section = plain(trained_on) if same and trained_on else {"path": data, "workers": bundle.config.data.workers}
@@ -67,32 +71,33 @@ def evaluate(
         blocks=blocks_of(table.source, table.keys),
     )
     feed = PixelFeed(table, order, bundle.preprocess, workers=config.data.workers)
+    known, seen = read_trained(home), feed.watch()
     bad = BadImages(len(table), config.data.max_bad_share)
     with console.counting("judging", len(table)) as advance:
         model = bundle.model.to(accelerator.device)
-        model.head.watch()
         scored = score(model, feed.batches(), accelerator, bundle.task, advance)
-    watched = model.head.watched()
+    check_answer(torch.from_numpy(scored.scores))
     bad.add(scored.bad)
     judged = table.subset(scored.rows)
     here = bool(bundle.fitted_on) and fingerprint(judged.keys) == bundle.fitted_on
-    figures = judge_table(bundle, judged, scored, fitted_here=here, watched=watched)
+    figures = judge_table(bundle, judged, scored, fitted_here=here)
     figures["notes"] += table.notes[len(read_notes) :]
+    overlap = find_trained(known, seen.fingerprints(scored.rows, accelerator))
+    figures = overlap_facts(overlap) | figures
     if same and chosen == "train":
         figures["notes"].append(TRAINED_ON)
     if here and bundle.config.train.keep == "best":
         figures["notes"].append(chosen_here(bundle))
+    if overlap is None:
+        figures["notes"].append(NOT_KNOWN)
     title = f"{bundle.config.head.name} on {bundle.config.backbone.name}"
     facts = {"name": table.name, "split": chosen or "all", "images": len(judged), "bad_images": len(bad)}
     results = describe(title, facts, model_facts(bundle.model, bundle.config), figures)
     history = read_history(Path(run) / "metrics.jsonl")
-    return results, details_of(bundle, judged, scored.scores, history, watched)
+    return results, details_of(bundle, judged, scored, history)
 
 
-def judge_table(
-    bundle: Bundle, judged: Table, scored: Scored, *, fitted_here: bool, watched: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """`watched`: what the head's gates did while these images were scored."""
+def judge_table(bundle: Bundle, judged: Table, scored: Scored, *, fitted_here: bool) -> dict[str, Any]:
     figures = judge(
         scored.scores,
         judged.matrix,
@@ -103,14 +108,15 @@ def judge_table(
         task=bundle.task,
         unseen=bundle.unseen,
         vectors=bundle.vectors,
+        training_images=bundle.training_images,
     )
-    for label, use in zip(figures["labels"], use_of_labels(watched) or [], strict=False):
+    for label, use in zip(figures["labels"], use_of_labels(scored.use) or [], strict=False):
         label.update(use)
     for label, share in zip(figures["labels"], shares_of_labels(scored.shares, judged.matrix) or [], strict=False):
         label.update(share)
-    if watched is not None and watched["capacity"] is not None:
+    if scored.use is not None and scored.use.gates.capacity is not None:
         figures["notes"].append("how many shared experts a label may use was found by its loss on the val images")
-    return figures | use_figures(watched)
+    return figures | use_figures(scored.use)
 
 
 def _training_data(home: Path) -> DataConfig | None:
@@ -135,10 +141,8 @@ def model_facts(model: Model, config: Config) -> dict[str, Any]:
     }
 
 
-def details_of(
-    bundle: Bundle, judged: Table, scores: np.ndarray, history: list[dict[str, Any]], watched: dict[str, Any] | None
-) -> dict[str, Any]:
+def details_of(bundle: Bundle, judged: Table, scored: Scored, history: list[dict[str, Any]]) -> dict[str, Any]:
     """What the report shows beside the figures, with maps of where the model looked."""
-    found = details(scores, judged.matrix, judged.labels, judged.keys, judged.source, history)
+    found = details(scored.scores, judged.matrix, judged.labels, judged.keys, judged.source, history)
     overlaid = with_overlays(bundle, judged.source, found)
-    return overlaid | hard_details(judged, scores) | use_details(watched, judged.labels)
+    return overlaid | hard_details(judged, scored.scores) | use_details(scored.use, judged.labels)

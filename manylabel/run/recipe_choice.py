@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from manylabel import console
-from manylabel.config import Config, load_recipe, make_config, merge
+from manylabel.config import OWN_LOSS, Config, load_recipe, make_config, merge
 from manylabel.error import ConfigError
 from manylabel.head import HEADS
 from manylabel.suggest import closest
@@ -67,8 +67,8 @@ def _suited_to_head(asked: Config) -> dict[str, Any] | None:
 
 
 def _for_task(asked: Config, values: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Recipes' losses are for many labels, so one label per image goes without."""
-    if values is None or asked.task != "single_label":
+    """Recipes' losses are for many labels, so a task with a loss of its own goes without."""
+    if values is None or asked.task not in OWN_LOSS:
         return values
     return {key: value for key, value in values.items() if key != "loss"}
 

@@ -15,7 +15,7 @@ from manylabel.data.table import Table
 from manylabel.error import DataError
 from manylabel.labels import ABSENT, support
 from manylabel.run.folder import read_split
-from manylabel.task import Task
+from manylabel.task import AnyTask
 from manylabel.zero_shot import unseen_labels, without_unseen
 
 
@@ -28,8 +28,7 @@ class TrainingTable:
     new_split: dict[str, str]  # the split that was made here, if the data had none
 
 
-def training_table(config: Config, task: Task, folder: Path, resume: bool, decides: bool = True) -> TrainingTable:
-    """`decides`: labels are told apart image by image, so each must be absent somewhere; boxes have a background anyway."""
+def training_table(config: Config, task: AnyTask, folder: Path, resume: bool) -> TrainingTable:
     table = task.fit(read_table(config.data))
     for note in table.notes:
         console.say(f"{table.name}: {note}")
@@ -46,9 +45,9 @@ def training_table(config: Config, task: Task, folder: Path, resume: bool, decid
     if unseen.any():
         left_out = f"; {before - len(table)} training images that show them are left out" if before > len(table) else ""
         console.say(f"{table.name}: {unseen.sum()} of {len(unseen)} labels are unseen in training{left_out}")
-    _check(table, unseen, decides)
+    _check(table, unseen, task)
     hint = task.hint(table)
-    if hint and decides:
+    if hint:
         console.say(f"{table.name}: {hint}")
     parts = table.split if table.split is not None else np.empty(0)
     counts = ", ".join(f"{np.count_nonzero(parts == part)} {part}" for part in ("train", "val", "test"))
@@ -56,13 +55,13 @@ def training_table(config: Config, task: Task, folder: Path, resume: bool, decid
     return TrainingTable(table.subset(np.flatnonzero(parts != "test")), unseen, new_split)
 
 
-def _check(table: Table, unseen: np.ndarray, decides: bool) -> None:
+def _check(table: Table, unseen: np.ndarray, task: AnyTask) -> None:
     train = table.matrix[table.rows("train")]
     never = [table.labels.names[i] for i in np.flatnonzero((support(train) == 0) & ~unseen)]
     if never:
         shown = ", ".join(never[:5]) + (", …" if len(never) > 5 else "")
         console.warn(f"{len(never)} labels have no training image and cannot be learnt: {shown}")
-    if not decides:
+    if task.finds_objects:  # labels are told apart image by image, but boxes have a background anyway
         return
     one_sided = ((train == ABSENT).sum(axis=0) == 0)[~unseen]
     if one_sided.all():

@@ -12,8 +12,12 @@ from manylabel.config import option
 from manylabel.error import DataError
 from manylabel.labels import label_key
 from manylabel.require import require
+from manylabel.storage.npz_file import read_npy
+from manylabel.storage.plain_file import MB, read_text
 from manylabel.suggest import closest
 from manylabel.text.base import EMBEDDERS, Embedder
+
+LARGEST_LIST = 64 * MB
 
 
 @EMBEDDERS.register("given")
@@ -48,12 +52,9 @@ class Given(Embedder):
 
     def _read(self) -> tuple[np.ndarray, list[str]]:
         listed = Path(self.options.labels) if self.options.labels else self.file.with_suffix(".txt")
-        try:
-            vectors = np.load(self.file, allow_pickle=False)
-            names = [line.strip() for line in listed.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-        except (OSError, ValueError) as error:
-            raise DataError(f"cannot read {self.file} with {listed}: {error}") from error
-        if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
+        vectors = read_npy(self.file)
+        names = [line.strip() for line in read_text(listed, LARGEST_LIST).splitlines() if line.strip()]
+        if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
             raise DataError(f"{self.file} must hold numbers of shape [labels, size]")
         if len(vectors) != len(names):
             raise DataError(f"{self.file} has {len(vectors)} rows, {listed} has {len(names)} labels")

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from manylabel.atomic import replacing, sha256, sweep, write_json
 from manylabel.error import CheckpointError
+from manylabel.storage.atomic import replacing, sha256, sweep, write_json
+from manylabel.storage.json_text import parse_json, read_object
+from manylabel.storage.own_file import make_way
+from manylabel.storage.plain_file import KB
+from manylabel.storage.tensor_file import read_tensors
 
 BEST = "best"
 NAME = re.compile(r"step-(\d{9})\.json")
@@ -53,7 +59,9 @@ class CheckpointFolder:
     def _write(self, name: str, checkpoint: Checkpoint) -> Path:
         path = self.folder / f"{name}.safetensors"
         try:
+            make_way(path)
             save_tensors(path, checkpoint)
+            make_way(path.with_suffix(".json"))
             write_json(path.with_suffix(".json"), {"sha256": sha256(path), "bytes": path.stat().st_size})
         except (OSError, SafetensorError) as error:
             raise CheckpointError(f"could not save {path} ({error}); the previous checkpoint is untouched") from error
@@ -62,6 +70,11 @@ class CheckpointFolder:
     def _manifests(self) -> list[Path]:
         """Newest first."""
         return sorted((p for p in self.folder.glob("step-*.json") if NAME.fullmatch(p.name)), reverse=True)
+
+    @property
+    def finished(self) -> int:
+        """How many there are, whole or damaged since; what was never finished has no manifest."""
+        return len(self._manifests())
 
     def load_latest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest checkpoint that is whole, and what was wrong with newer ones."""
@@ -80,9 +93,8 @@ class CheckpointFolder:
     def _load(self, manifest: Path) -> Checkpoint:
         path = manifest.with_suffix(".safetensors")
         try:
-            facts = json.loads(manifest.read_text(encoding="utf-8"))
-            expected = str(facts["sha256"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            expected = str(read_object(manifest, CheckpointError, most=64 * KB)["sha256"])
+        except (CheckpointError, KeyError) as error:
             raise CheckpointError(f"{manifest.name} is damaged ({type(error).__name__})") from error
         if not path.is_file():
             raise CheckpointError(f"{path.name} is missing")
@@ -99,13 +111,23 @@ def save_tensors(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def load_tensors(path: Path) -> Checkpoint:
-    try:
-        with safe_open(path, framework="pt", device="cpu") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-            values = json.loads((file.metadata() or {}).get("values", "{}"))
-    except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    tensors, texts = read_tensors(path)
+    values = parse_json(texts.get("values", "{}"), f"{path}, values", CheckpointError, advice="", nan=True)
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path} cannot be read: its values are no JSON object")
     return Checkpoint(tensors, values)
+
+
+@contextmanager
+def going_on() -> Iterator[None]:
+    """What does not fit while a checkpoint is taken up is said of the checkpoint."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError) as error:
+        what = (str(error) or type(error).__name__).splitlines()[0]
+        raise CheckpointError(
+            f"the checkpoint is damaged, or of another version ({what:.200}); train anew with --overwrite"
+        ) from error
 
 
 # --- optimisers as tensors and values ---------------------------------------------------------------------------
@@ -170,6 +192,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointFolder",
     "clone",
+    "going_on",
     "load_tensors",
     "load_trained_state",
     "pack_optimiser",

@@ -8,13 +8,15 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object
 
 from manylabel.cache import FeatureCache
 from manylabel.config import AugmentConfig
-from manylabel.data.dataset import Batch, ImageDataset, pixel_loader
+from manylabel.data.audit.fingerprint import FINGERPRINT
+from manylabel.data.dataset import Batch, ImageDataset, image_dataset, pixel_loader
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.table import Table
-from manylabel.data.transform import evaluation_transform, needed_side, training_transform
 from manylabel.features import Features
 from manylabel.preprocess import Preprocess
 
@@ -29,8 +31,58 @@ class Feed(Protocol):
         """Batches in an epoch, of this process."""
 
 
-class PixelFeed:
+class Seen:
+    """By what the images of a feed are known, wherever they lie: noted as its batches pass."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[np.ndarray, np.ndarray]] = []  # rows, and FINGERPRINTs of them
+
+    def note(self, batch: Batch) -> Batch:
+        if batch.fingerprints is not None:
+            self.parts.append((batch.rows.numpy(), batch.fingerprints))
+        return batch
+
+    def fingerprints(self, rows: np.ndarray, accelerator: Accelerator | None = None) -> np.ndarray:
+        """Of these rows, which have passed in this process or another one. [len(rows)] FINGERPRINT"""
+        several = accelerator is not None and accelerator.num_processes > 1
+        parts = gather_object(self.parts) if several else self.parts
+        passed = np.concatenate([np.empty(0, np.int64), *(part for part, _ in parts)])
+        found = np.concatenate([np.empty(0, FINGERPRINT), *(part for _, part in parts)])
+        order = np.argsort(passed, kind="stable")
+        return found[order[np.searchsorted(passed, rows, sorter=order)]]
+
+
+class ImageFeed(Feed, Protocol):
+    """A feed that decodes images."""
+
+    def watch(self) -> Seen:
+        """From now on, note what images pass."""
+
+
+class DatasetFeed:
     """Decodes and transforms images in worker processes, which live from epoch to epoch."""
+
+    def __init__(self, dataset: ImageDataset, order: EpochBatches, workers: int = 2) -> None:
+        self.order, self.dataset, self.seen = order, dataset, Seen()
+        self.loader = pixel_loader(dataset, order, workers, pin=torch.cuda.is_available())
+
+    def watch(self) -> Seen:
+        self.dataset.fingerprints = True
+        return self.seen
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def batches(self, epoch: int = 0, start: int = 0) -> Iterator[Batch]:
+        self.order.epoch, self.order.start = epoch, start
+        for batch in self.loader:
+            if batch.wrong is not None:
+                raise batch.wrong
+            yield self.seen.note(batch)
+
+
+class PixelFeed(DatasetFeed):
+    """The images of a table for a classifier."""
 
     def __init__(
         self,
@@ -42,20 +94,7 @@ class PixelFeed:
         workers: int = 2,
         seed: int = 0,
     ) -> None:
-        if augment is None:
-            dataset = ImageDataset(table, evaluation_transform(preprocess), needed_side(preprocess))
-        else:
-            transform = training_transform(preprocess, augment)
-            dataset = ImageDataset(table, transform, needed_side(preprocess, augment), seed, random=True)
-        self.order = order
-        self.loader = pixel_loader(dataset, order, workers, pin=torch.cuda.is_available())
-
-    def __len__(self) -> int:
-        return len(self.order)
-
-    def batches(self, epoch: int = 0, start: int = 0) -> Iterator[Batch]:
-        self.order.epoch, self.order.start = epoch, start
-        yield from self.loader
+        super().__init__(image_dataset(table, preprocess, augment, seed), order, workers)
 
 
 class FeatureFeed:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from manylabel.atomic import write_text
+from manylabel.error import DataError
+from manylabel.storage.atomic import append_text, write_text
+from manylabel.storage.json_lines import read_rows, row_text
 
 
 class History:
@@ -18,23 +19,17 @@ class History:
 
     def forget_after(self, epochs: int) -> None:
         self.rows = [row for row in self.rows if row["epoch"] <= epochs]
-        write_text(
-            self.path, "".join(json.dumps(row) + "\n" for row in self.rows)
-        )  # a line cut off by a kill goes, too
+        write_text(self.path, "".join(map(row_text, self.rows)))  # a line cut off by a kill goes, too
 
     def add(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        append_text(self.path, row_text(row))
 
 
 def read_history(path: Path) -> list[dict[str, Any]]:
     """The whole lines of a metrics.jsonl; a last line cut off by a kill is left out."""
-    rows = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
+    rows = read_rows(path) if path.exists() else []
+    for number, row in enumerate(rows, 1):
+        if isinstance(row.get("epoch"), bool) or not isinstance(row.get("epoch"), (int, float)):
+            raise DataError(f"{path}, row {number}: 'epoch' must be a number, not {row.get('epoch')!r:.40}")
     return rows

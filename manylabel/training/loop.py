@@ -8,48 +8,43 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
 from accelerate.utils import gather_object
-from torch import Tensor
 
 from manylabel.config import Config
-from manylabel.data.bad_images import BadImages
+from manylabel.core.output import Output
 from manylabel.data.dataset import Batch
-from manylabel.data.mix import mix_batch
-from manylabel.data.table import Table
 from manylabel.error import DataError, TrainingError
-from manylabel.labels import PRESENT, UNKNOWN
-from manylabel.loss import Loss, SoftmaxLoss
-from manylabel.metric import mean_average_precision
+from manylabel.metric import measured
 from manylabel.mixing import mean_share, warnings
 from manylabel.model import Model
-from manylabel.stop import Stopped, StopRequest, unless_stopped
-from manylabel.task import MULTI_LABEL, Task
+from manylabel.stop import Stopped, unless_stopped
+from manylabel.task import Classification, total_of
 from manylabel.training.checkpoint import (
     Checkpoint,
     CheckpointFolder,
+    going_on,
     load_trained_state,
     trained_state,
 )
 from manylabel.training.circumstances import circumstances, compare
 from manylabel.training.ema import Ema
-from manylabel.training.feed import Feed
-from manylabel.training.gate_watch import collapse, gate_figures, over_processes
+from manylabel.training.gate_watch import collapse, gate_figures
 from manylabel.training.history import History
 from manylabel.training.label_loss import label_losses
-from manylabel.training.mixing_rule import mixing_allowed, unknown_is_negative
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 from manylabel.training.processes import asked_to_stop
 from manylabel.training.scoring import Scored, score
 from manylabel.training.snapshot import newest, restore_model, restore_optimiser, snapshot, use_average
+from manylabel.training.work import TaskAtWork, Workplace
+
+DRAWN = "mAP"  # the metric whose rise the report draws, whatever the goal is
 
 
 @dataclass
@@ -86,49 +81,29 @@ class Trainer:
         self,
         config: Config,
         model: Model,
-        loss: Loss | SoftmaxLoss,
-        table: Table,
-        train_feed: Feed,
-        val_feed: Feed,
-        folder: Path,
-        accelerator: Accelerator,
-        bad_images: BadImages,
-        stop: StopRequest,
-        task: Task = MULTI_LABEL,
-        unseen: np.ndarray | None = None,
-        home: Path | None = None,
-        report: Callable[[Progress], None] = lambda _: None,
-        say: Callable[[str], None] = lambda _: None,
+        work: TaskAtWork,
+        place: Workplace,
     ) -> None:
-        self.config = config
-        self.table = table
-        self.train_feed = train_feed
-        self.val_feed = val_feed
-        self.folder = folder
-        self.home = home or folder  # where the run that this is a part of can be resumed
-        self.accelerator = accelerator
-        self.bad_images = bad_images
-        self.stop = stop
-        self.task = task
-        self.unseen = unseen  # [N] bool: labels that must not choose the epoch
-        self.report = report
-        self.say = say
+        self.config, self.work, self.place = config, work, place
+        self.table, self.bad_images = work.table, work.bad_images
+        self.train_feed, self.val_feed = work.train_feed, work.val_feed
+        self.accelerator, self.stop, self.say = place.accelerator, place.stop, place.say
+        accelerator, table, folder = place.accelerator, work.table, place.folder
+        self.never = work.never_trained
         self.plain_model = model.to(accelerator.device)
         if accelerator.device.type == "cpu" and not model.backbone.frozen:
             model.backbone.quicken()
-        self.loss = loss.to(accelerator.device)
         self.optimiser = OPTIMISERS.build(config.optimiser).build(model)
-        self.steps_per_epoch = -(-len(train_feed) // config.train.accumulate)
+        self.steps_per_epoch = -(-len(self.train_feed) // config.train.accumulate)
         steps = self.steps_per_epoch * config.train.epochs
         self.schedule = SCHEDULES.build(config.schedule).build(self.optimiser, steps)
         self.ema = Ema(model, config.train.ema) if config.train.ema else None
         self.model, self.prepared_optimiser = accelerator.prepare(model, self.optimiser)
-        self.augment = mixing_allowed(config.augment, config.loss, table.matrix[table.rows("train")], say)
+        self.task: Classification = work.task.learning(config, table, table.rows("train"), place.say)
         self.checkpoints = CheckpointFolder(folder / "checkpoints")
         self.history = History(folder / "metrics.jsonl")
         self.position = Position()
         self.value: float | None = None  # of the goal
-        self.watched: dict[str, Any] | None = None  # what the head's gates did in the last validation
         self.finished = False  # from here on the model holds the chosen weights, which are no state to go on from
         self._shown_loss = math.nan  # until there is one
         self._saved_at = time.monotonic()
@@ -174,14 +149,13 @@ class Trainer:
         self.model.train(not empty)  # a blank image must not move the statistics of norms either
         seed = np.random.SeedSequence([train.seed, position.epoch, position.batch, self.accelerator.process_index])
         torch.manual_seed(int(seed.generate_state(1, np.uint32)[0]))
-        inputs, targets, known = self._on_device(batch, seed)
+        targets = self.task.targets(batch, self.accelerator.device, np.random.default_rng(seed))
         with nullcontext() if change else self.accelerator.no_sync(self.model):
             with self.accelerator.autocast():
-                logits = self.model(inputs)
-            loss = self.loss(logits, targets, known)
-            extra = self.plain_model.take_extra_costs()
-            if extra is not None:
-                loss = loss + self.loss.reduce(extra, known)
+                output: Output = self.model(targets.inputs)
+            loss = total_of(self.task.losses(output, targets))
+            for cost in output.costs.values():  # of routers
+                loss = loss + cost
             if empty:  # all processes take the step together; this one adds nothing to it
                 loss = loss * 0
             value = float(loss.detach())
@@ -200,17 +174,6 @@ class Trainer:
             position.step += 1
         return value
 
-    def _on_device(self, batch: Batch, seed: np.random.SeedSequence) -> tuple[Any, Tensor, Tensor]:
-        labels = torch.from_numpy(self.table.matrix[batch.rows.numpy()])
-        targets, known = (labels == PRESENT).float(), labels != UNKNOWN
-        inputs: Any = batch.inputs
-        mixes = self.augment.mixup or self.augment.cutmix
-        if mixes and unknown_is_negative(self.config.loss):
-            known = torch.ones_like(known)
-        inputs, targets, known = mix_batch(inputs, targets, known, self.augment, np.random.default_rng(seed))
-        device = self.accelerator.device
-        return inputs.to(device), targets.to(device), known.to(device)
-
     def _not_finite(self, batch: Batch, value: float) -> TrainingError:
         names = ", ".join(str(self.table.keys[row]) for row in batch.rows[:3].tolist())
         more = f" and {len(batch) - 3} more" if len(batch) > 3 else ""
@@ -227,7 +190,7 @@ class Trainer:
             self._shown_loss = p.loss_sum / p.images
         total = len(self.train_feed)
         epochs, goal = self.config.train.epochs, self.task.goal
-        self.report(Progress(p.epoch, epochs, p.batch, total, self._shown_loss, rate, goal, self.value))
+        self.place.report(Progress(p.epoch, epochs, p.batch, total, self._shown_loss, rate, goal, self.value))
 
     # --- judging, saving, taking up again ------------------------------------------------------------------------------
 
@@ -235,14 +198,12 @@ class Trainer:
         """What the model says of the validation images, with the averaged weights where there are any."""
         with self.ema.applied() if self.ema else nullcontext():
             batches = unless_stopped(self.val_feed.batches(), self.stop)
-            self.plain_model.head.watch()
             scored = score(self.plain_model, self._until_stopped(batches), self.accelerator, self.task)
-        self.watched = over_processes(self.plain_model.head.watched(), self.accelerator)
         self._save_or_stop()
         self.bad_images.add(scored.bad)
         if not len(scored.rows):
             raise DataError("no validation image can be read, so the model cannot be judged")
-        if not np.isfinite(scored.scores).all():
+        if not scored.finite:
             raise TrainingError(
                 f"after epoch {self.position.epoch + 1} the model gives scores that are not numbers; lower the rate "
                 "(--set optimiser.lr=…) or clip gradients (--set train.clip=1). The last checkpoint is untouched"
@@ -260,8 +221,7 @@ class Trainer:
         if self.accelerator.num_processes > 1:
             self.bad_images.add(gather_object(list(self.bad_images.reasons.items())))
         scored = self.validate()
-        rows, scores = scored.rows, scored.scores
-        figures = self._figures(rows, scores)
+        figures = self._figures(scored)
         self.value = figures[self.task.goal]
         row = {
             "epoch": p.epoch + 1,
@@ -271,7 +231,7 @@ class Trainer:
             "rate": max(group["lr"] for group in self.optimiser.param_groups),
             "seconds": round(self._epoch_seconds, 3),
             "images": p.images,
-            **gate_figures(self.watched),
+            **gate_figures(scored.use),
             **mean_share(scored.shares),
         }
         if self.value is None or self.value > p.best:
@@ -279,9 +239,9 @@ class Trainer:
             if self.accelerator.is_main_process:
                 with self.ema.applied() if self.ema else nullcontext():
                     self.checkpoints.save_best(Checkpoint(trained_state(self.plain_model), {"epoch": p.best_epoch}))
-        head = self.plain_model.head
-        if head.adapts and p.epoch + 1 < self.config.train.epochs:  # what nobody would judge any more is not changed
-            head.learn_from(label_losses(self.loss, scores, self.table.matrix[rows]))
+        followed = p.epoch + 1 < self.config.train.epochs  # what nobody would judge any more is not changed
+        if self.plain_model.head.adapts and followed:
+            self.plain_model.observe(label_losses(self.task.loss, scored.scores, self.table.matrix[scored.rows]))
         p.epoch, p.batch, p.loss_sum, p.images = p.epoch + 1, 0, 0.0, 0
         if self.accelerator.is_main_process:
             self.history.add(row)
@@ -289,20 +249,17 @@ class Trainer:
         judged = "–" if self.value is None else f"{self.value:.2f}"
         epochs = f"{row['epoch']}/{self.config.train.epochs}"
         self.say(f"epoch {epochs}  loss {row['loss']:.4f}  {self.task.goal} {judged}  {row['seconds']:.1f} s")
-        for sentence in (*collapse(self.watched), *warnings(scored.shares)):
+        for sentence in (*collapse(scored.use), *warnings(scored.shares)):
             self.say(sentence)
         self.accelerator.log({k: v for k, v in row.items() if v is not None and k != "step"}, step=p.step)
         self._tell()
 
-    def _figures(self, rows: np.ndarray, scores: np.ndarray) -> dict[str, float | None]:
+    def _figures(self, scored: Scored) -> dict[str, float | None]:
         """mAP and the goal, in percent, on what training may look at."""
-        matrix = self.table.matrix[rows]
-        if self.unseen is not None:
-            scores, matrix = scores[:, ~self.unseen], matrix[:, ~self.unseen]
-        values = {self.task.goal: self.task.value(scores, matrix)}
-        if "mAP" not in values:
-            values["mAP"] = mean_average_precision(scores, matrix)[0]
-        return {name: None if math.isnan(value) else 100 * value for name, value in values.items()}
+        judged = self.task.judged(scored, self.table, self.never)
+        if self.work.unseen is not None:
+            judged = judged.part(np.flatnonzero(~self.work.unseen))
+        return measured(judged, (self.task.goal, DRAWN))
 
     def _whole(self) -> bool:
         """Whether no gradients wait for more batches to be added: half an accumulation is nothing to save."""
@@ -317,7 +274,7 @@ class Trainer:
             self.accelerator.wait_for_everyone()
             raise Stopped(
                 f"stopped in epoch {p.epoch + 1}, batch {p.batch} of {len(self.train_feed)}; everything is saved. "
-                f"Go on with: manylabel train --resume --out {self.home}",
+                f"Go on with: {self.place.again}",
                 asked,
             )
 
@@ -338,13 +295,14 @@ class Trainer:
         if found is None:
             return
         values = found.values
-        compare(values["circumstances"], self._circumstances(), self.say)
-        restore_model(found, self.plain_model, self.ema)
-        restore_optimiser(found, self.optimiser, self.schedule)
-        if self.accelerator.scaler is not None:
-            self.accelerator.scaler.load_state_dict(values["scaler"])
-        self.position = Position(**values["position"])
-        self.value = values["value"]
+        with going_on():
+            compare(values["circumstances"], self._circumstances(), self.say)
+            restore_model(found, self.plain_model, self.ema)
+            restore_optimiser(found, self.optimiser, self.schedule)
+            if self.accelerator.scaler is not None:
+                self.accelerator.scaler.load_state_dict(values["scaler"])
+            self.position = Position(**values["position"])
+            self.value = values["value"]
         self.say(f"going on in epoch {self.position.epoch + 1}, after batch {self.position.batch}")
 
     def _circumstances(self) -> dict[str, Any]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import atexit
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from accelerate.utils import InitProcessGroupKwargs
+from accelerate.utils import InitProcessGroupKwargs, broadcast_object_list
 
 from manylabel.stop import StopRequest
+
+T = TypeVar("T")
 
 
 def make_accelerator(**options: Any) -> Accelerator:
@@ -29,6 +31,11 @@ def _leave() -> None:
     """Take leave of the other processes before the interpreter ends: threads that still run would abort it."""
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
+
+
+def from_main(value: T, accelerator: Accelerator) -> T:
+    """What the main process has under this name, in all of them."""
+    return broadcast_object_list([value])[0] if accelerator.num_processes > 1 else value
 
 
 def asked_to_stop(stop: StopRequest, accelerator: Accelerator) -> int | None:

@@ -36,14 +36,15 @@ def snapshot(
 
 
 def newest(checkpoints: CheckpointFolder, say: Callable[[str], None]) -> Checkpoint | None:
-    """The newest checkpoint that is whole; None = there is none yet. Damaged ones are named; all damaged is an error."""
+    """The newest checkpoint that is whole; None = there is none yet, perhaps since the first one was not finished.
+    Damaged ones are named; all damaged is an error."""
     for path in checkpoints.swept:
         say(f"removed {path.name}, which was left half-written")
     found, problems = checkpoints.load_latest()
     for problem in problems:
-        say(f"{problem}; falling back to the one before")
+        say(f"{problem}; falling back to the one before" if checkpoints.finished else problem)
     if found is None:
-        if problems:
+        if checkpoints.finished:
             raise CheckpointError(f"no checkpoint in {checkpoints.folder} is whole: {problems[0]}")
         say("there is no checkpoint yet: starting from the beginning")
     return found

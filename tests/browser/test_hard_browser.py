@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hard_files import put_boxed_data, put_run
-from headless import HOSTILE, ask, browse, needs_browser
+from headless import HOSTILE, ask, dom, needs_browser
 from test_report_browser import APS, NAMES, SUPPORT, report
 
 from manylabel.compare import read_run
@@ -81,7 +81,7 @@ def test_hostile_labels_stay_words_and_a_phone_is_wide_enough(tmp_path: Path) ->
         }
         return {img: $$('img').length, tip: $('#tip').textContent, page: document.documentElement.scrollWidth,
           inner: innerWidth, more: $('.hard-images .more').textContent};""",
-        width=400,
+        width=390,
     )
     assert said["img"] == 0
     assert "are hard" in said["tip"]
@@ -94,8 +94,8 @@ def test_the_page_of_the_command_shows_pictures_under_its_policy(tmp_path: Path)
     runs = [read_run(put_run(tmp_path / name, data, missed)) for name, missed in (("a", ("small",)), ("b", ()))]
     found, read = study_runs(*runs, labels=["tv"], resamples=100)
     write_hard_html(found, read, tmp_path / "hard.html")
-    dom = browse(tmp_path / "hard.html", "--window-size=1280,900", "--dump-dom")
-    assert dom.count('src="data:image/jpeg') == len(found["images_shown"]) + 2 * min(
+    shown = dom(tmp_path / "hard.html")
+    assert shown.count('src="data:image/jpeg') == len(found["images_shown"]) + 2 * min(
         5, len(found["pictured"][0]["smallest"])
     )
     said = ask(
@@ -103,7 +103,7 @@ def test_the_page_of_the_command_shows_pictures_under_its_policy(tmp_path: Path)
         """
         const seen = $$('img').map(img => img.naturalWidth);
         return {seen: Math.min(...seen), page: document.documentElement.scrollWidth, inner: innerWidth};""",
-        width=400,
+        width=390,
     )
     assert said["seen"] > 0
     assert said["page"] <= said["inner"]

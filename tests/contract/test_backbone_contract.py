@@ -23,11 +23,15 @@ from manylabel.config import BackboneConfig
 from manylabel.error import ConfigError, WeightsError
 from manylabel.features import FINAL
 
-FAMILIES = ["test_efficientnet", "test_resnet", "test_convnext", "test_vit", "tf_efficientnet_lite0"]
+FAMILIES = ["test_efficientnet", "test_resnet", "test_convnext", "test_vit", "tf_efficientnet_lite0", "moe_vit"]
+OPTIONS = {
+    "moe_vit": {"size": "own", "layers": 5, "heads": 2, "width": 12, "hidden": 16, "patch": 8, "experts": {"count": 3}}
+}
 
 
 def _backbone(name: str, **changes: object) -> Backbone:
-    return Backbone(BackboneConfig(name=name, weights="none", **changes)).eval()  # type: ignore[arg-type]
+    options = OPTIONS.get(name, {})
+    return Backbone(BackboneConfig(name=name, weights="none", options=options, **changes)).eval()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from manylabel.core.trace import Trace
 from manylabel.features import Features
 from manylabel.head import HEADS, Head
 from manylabel.head.attention import Attention
@@ -34,23 +35,23 @@ class TestHead:
         head = _head(name, num_labels)
         assert head.num_labels == num_labels
         assert set(head.stages) <= set(CHANNELS)
-        assert head(_features(3)).shape == (3, num_labels)
+        assert head(_features(3)).logits.shape == (3, num_labels)
 
     def test_every_trained_parameter_gets_a_gradient(self, name: str, num_labels: int) -> None:
         head = _head(name, num_labels).train()
-        head(_features(4)).square().sum().backward()
+        head(_features(4)).logits.square().sum().backward()
         without = [n for n, p in head.named_parameters() if p.requires_grad and (p.grad is None or not p.grad.any())]
         assert not without
 
     def test_an_image_does_not_depend_on_its_batch(self, name: str, num_labels: int) -> None:
         head, features = _head(name, num_labels).eval(), _features(5)
         alone = Features({n: s[2:3] for n, s in features.stages.items()})
-        assert torch.allclose(head(features)[2:3], head(alone), atol=1e-5)
+        assert torch.allclose(head(features).logits[2:3], head(alone).logits, atol=1e-5)
 
     @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
     def test_finite_in_half_precision(self, name: str, num_labels: int, dtype: torch.dtype) -> None:
         head = _head(name, num_labels).eval().to(dtype)
-        logits = head(Features({n: s.to(dtype) for n, s in _features(2).stages.items()}))
+        logits = head(Features({n: s.to(dtype) for n, s in _features(2).stages.items()})).logits
         assert torch.isfinite(logits).all()
 
     def test_safetensors_round_trip(self, name: str, num_labels: int, tmp_path: Path) -> None:
@@ -60,25 +61,26 @@ class TestHead:
                 parameter.add_(1)
         save_file(head.state_dict(), tmp_path / "head.safetensors")
         other.load_state_dict(load_file(tmp_path / "head.safetensors"))
-        assert torch.equal(head(_features(2)), other(_features(2)))
+        assert torch.equal(head(_features(2)).logits, other(_features(2)).logits)
 
     def test_looks_where_its_queries_look(self, name: str, num_labels: int) -> None:
         """In forward() the last attention gets queries and keys; the look is the softmax of their products, in loops."""
         head, features = _head(name, num_labels).eval(), _features(2)
-        query, look = head.query_of_label, head.look(features)
-        assert (query is None) == (look is None)
-        if look is None or query is None:
-            pytest.skip("has no queries")
-        assert query.shape == (num_labels,)
-        assert query.max() + 1 == look.weights.shape[2]
-        assert look.grids == {"final": (4, 4)}
+        query, trace = head.query_of_label, Trace(attention=[])
         inputs: list[tuple[torch.Tensor, ...]] = []
         modules = [m for m in head.modules() if isinstance(m, Attention)]
         hooks = [m.register_forward_pre_hook(lambda _, given: inputs.append(given)) for m in modules]
         with torch.no_grad():
-            head(features)
+            head(features, trace=trace)
         for hook in hooks:
             hook.remove()
+        assert (query is None) == (not trace.attention)
+        if not trace.attention or query is None:
+            pytest.skip("has no queries")
+        (look,) = trace.attention
+        assert query.shape == (num_labels,)
+        assert query.max() + 1 == look.weights.shape[2]
+        assert look.grids == {"final": (4, 4)}
         queries, keys, _ = inputs[-1]
         last = modules[-1]
         q, k = last.query(queries).expand(2, -1, -1), last.key(keys)
@@ -95,4 +97,4 @@ class TestHead:
         if not head.pooled:
             pytest.skip("looks at places, not only at means")
         means = Features({n: s.mean(dim=(2, 3), keepdim=True) for n, s in features.stages.items()})
-        assert torch.allclose(head(features), head(means), atol=1e-6)
+        assert torch.allclose(head(features).logits, head(means).logits, atol=1e-6)

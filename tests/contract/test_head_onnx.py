@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from manylabel.config import Part
-from manylabel.error import ManylabelError
-from manylabel.export import onnx
+from manylabel.engine import export
+from manylabel.engine.onnx import OnnxEngine
+from manylabel.error import EngineError
 from manylabel.features import Features
 from manylabel.head import HEADS, LabelKnowledge
 
@@ -46,6 +47,7 @@ VARIANTS: list[tuple[str, int, dict[str, Any]]] = [
     ("hsq", 1000, {**SMALL, "groups": 30, "classifier_hidden": 6}),
     ("hsq_linear", 5, SMALL),
 ]
+VARIANTS += [(name, 7, {}) for name in HEADS.names() if name not in {variant[0] for variant in VARIANTS}]
 
 
 def _head(name: str, labels: int, options: dict[str, Any]) -> Any:
@@ -57,15 +59,13 @@ def _head(name: str, labels: int, options: dict[str, Any]) -> Any:
 @pytest.mark.parametrize(("name", "labels", "options"), VARIANTS, ids=str)
 def test_onnx_equals_torch(name: str, labels: int, options: dict[str, Any], tmp_path: Path) -> None:
     head, path = _head(name, labels, options), tmp_path / "head.onnx"
-    assert onnx.export_head(head, STAGES, path) <= 1e-4
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    assert export.export_head(head, STAGES, path) <= 1e-4
+    engine = OnnxEngine(path)
     for batch in (1, 5):  # once more from the file itself
         stages = {n: torch.randn(batch, *example.shape[1:]) for n, example in STAGES.items()}
-        (logits,) = session.run(None, {entry.name: stages[entry.name].numpy() for entry in session.get_inputs()})
+        logits = engine.run({name: stage.numpy() for name, stage in stages.items()})["logits"]
         with torch.inference_mode():
-            expected = head.eval()(Features(stages)).numpy()
+            expected = head.eval()(Features(stages)).logits.numpy()
         assert logits.shape == (batch, labels)
         assert np.abs(logits - expected).max() <= 1e-4
 
@@ -75,7 +75,7 @@ def test_all_heads_are_here() -> None:
 
 
 def test_an_export_that_differs_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx, "_gap", lambda *_: 0.5)
-    with pytest.raises(ManylabelError, match="not kept"):
-        onnx.export_head(_head("linear", 3, {}), STAGES, tmp_path / "head.onnx")
+    monkeypatch.setattr(export, "difference", lambda *_: 0.5)
+    with pytest.raises(EngineError, match=r"logits that differ by 0\.5 from torch's: the export is not kept"):
+        export.export_head(_head("linear", 3, {}), STAGES, tmp_path / "head.onnx")
     assert not list(tmp_path.iterdir())

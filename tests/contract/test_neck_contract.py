@@ -10,17 +10,17 @@ import torch
 from safetensors.torch import load, save
 
 from manylabel.config import Part, make_config
+from manylabel.core.trace import Trace
 from manylabel.error import ConfigError
 from manylabel.features import Features
 from manylabel.head import HEADS, LabelKnowledge
 from manylabel.mixing import mean_share
-from manylabel.model import Model
+from manylabel.model import Model, answer_of
 from manylabel.neck import NECKS, Neck
 
 CHANNELS = {"stage1": 8, "stage2": 12, "final": 16}
 SIDES = {"stage1": 8, "stage2": 4, "final": 4}
-VARIANTS = [
-    Part("none"),
+MIXUPS = [
     Part("rm", {}),
     Part("rm", {"stages": ("stage2",), "hidden": 6, "activation": "none"}),
     Part("rm", {"stages": ("stage1", "stage2"), "summary": "attention", "normalise": True, "start": 0.1}),
@@ -28,6 +28,7 @@ VARIANTS = [
     Part("rm", {"summary": "pool1d"}),
     Part("rm", {"summary": "mean", "normalise": False, "start": 0.0}),
 ]
+VARIANTS = [*(Part(name) for name in NECKS.names() if name != "rm"), *MIXUPS]
 
 
 def _neck(part: Part, labels: int = 5) -> Neck:
@@ -40,6 +41,13 @@ def _features(batch: int = 3, dtype: torch.dtype = torch.float32) -> Features:
     return Features({s: torch.randn(batch, c, SIDES[s], SIDES[s], generator=g).to(dtype) for s, c in CHANNELS.items()})
 
 
+def _shares(neck: Neck, features: Features) -> dict[str, torch.Tensor]:
+    trace = Trace(shares={})
+    neck(features, trace)
+    assert trace.shares is not None
+    return trace.shares
+
+
 def test_every_neck_is_covered() -> None:
     assert {part.name for part in VARIANTS} == set(NECKS.names())
 
@@ -49,7 +57,7 @@ def test_every_neck_is_covered() -> None:
 def test_with_every_head_every_trained_parameter_gets_a_gradient(part: Part, head: str) -> None:
     neck = _neck(part).train()
     on_top = HEADS.build(Part(head), channels=neck.channels, num_labels=5).train()
-    logits = neck.logits(on_top, _features())
+    logits = answer_of(neck, on_top, _features()).logits
     assert logits.shape == (3, 5)
     logits.pow(2).sum().backward()
     idle = [name for name, p in neck.named_parameters() if p.requires_grad and (p.grad is None or not p.grad.any())]
@@ -61,17 +69,17 @@ def test_with_every_head_every_trained_parameter_gets_a_gradient(part: Part, hea
 def test_deterministic_batch_invariant_and_stored_whole(part: Part) -> None:
     neck, features = _neck(part).eval(), _features()
     head = HEADS.build(Part("linear"), channels=neck.channels, num_labels=5).eval()
-    whole = neck.logits(head, features)
-    assert torch.equal(whole, neck.logits(head, features))
+    whole = answer_of(neck, head, features).logits
+    assert torch.equal(whole, answer_of(neck, head, features).logits)
     for i in range(3):
         alone = Features({s: m[i : i + 1] for s, m in features.stages.items()})
-        assert torch.allclose(neck.logits(head, alone), whole[i : i + 1], atol=1e-5)
+        assert torch.allclose(answer_of(neck, head, alone).logits, whole[i : i + 1], atol=1e-5)
     other = _neck(part).eval()
     with torch.no_grad():
         for p in other.parameters():
             p.add_(1)
     other.load_state_dict(load(io.BytesIO(save(neck.state_dict())).getvalue()))
-    assert torch.equal(other.logits(head, features), whole)
+    assert torch.equal(answer_of(other, head, features).logits, whole)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -79,12 +87,12 @@ def test_deterministic_batch_invariant_and_stored_whole(part: Part) -> None:
 def test_finite_in_half_precision(part: Part, dtype: torch.dtype) -> None:
     neck = _neck(part).eval().to(dtype)
     head = HEADS.build(Part("linear"), channels=neck.channels, num_labels=5).eval().to(dtype)
-    assert neck.logits(head, _features(dtype=dtype)).isfinite().all()
+    assert answer_of(neck, head, _features(dtype=dtype)).logits.isfinite().all()
 
 
-@pytest.mark.parametrize("part", VARIANTS[1:], ids=str)
+@pytest.mark.parametrize("part", MIXUPS, ids=str)
 def test_shares_are_shares(part: Part) -> None:
-    shares = _neck(part).shares(_features())
+    shares = _shares(_neck(part), _features())
     assert list(shares) == list(part.options.get("stages", ("stage1",)))
     total = sum(shares.values())
     assert ((total >= 0) & (total <= 1)).all()
@@ -94,9 +102,9 @@ def test_shares_are_shares(part: Part) -> None:
 def test_a_small_start_begins_at_the_pretrained_feature() -> None:
     features = _features()
     neck = _neck(Part("rm", {"stages": ("stage1", "stage2"), "normalise": True, "start": 0.01}))
-    change = (neck(features).final - features.final).norm() / features.final.norm()
+    change = (neck(features)[0][1].final - features.final).norm() / features.final.norm()
     assert change < 0.03
-    assert all(torch.allclose(s, torch.tensor(0.005)) for s in neck.shares(features).values())
+    assert all(torch.allclose(s, torch.tensor(0.005)) for s in _shares(neck, features).values())
 
 
 def test_only_the_stages_whose_places_matter_are_kept_whole() -> None:
@@ -119,14 +127,14 @@ def test_a_head_on_an_earlier_stage_alone_sees_it_whole() -> None:
     model = Model(make_config(settings=settings), 3).eval()
     images = torch.rand(2, 3, 64, 64)
     with torch.no_grad():
-        torch.testing.assert_close(model(images), model.neck.logits(model.head, model.backbone(images)))
+        torch.testing.assert_close(model(images).logits, model.answer(model.backbone(images)).logits)
 
 
 def test_alpha_has_a_floor_and_keeps_its_small_digits() -> None:
     neck = _neck(Part("rm", {"stages": ("stage2",), "start": 0.3, "floor": 0.2})).eval()
-    assert float(neck.shares(_features())["stage2"].mean()) == pytest.approx(0.3, abs=1e-6)
+    assert float(_shares(neck, _features())["stage2"].mean()) == pytest.approx(0.3, abs=1e-6)
     neck.alpha.bias.data.fill_(-50)
-    assert float(neck.shares(_features())["stage2"].min()) == pytest.approx(0.2, abs=1e-6)
+    assert float(_shares(neck, _features())["stage2"].min()) == pytest.approx(0.2, abs=1e-6)
     assert mean_share({"stage2": np.full((4, 1), 9.09e-10)}) == {"alpha": 9.09e-10}
     with pytest.raises(ConfigError, match=r"neck\.start must be 0, or above neck\.floor"):
         _neck(Part("rm", {"stages": ("stage2",), "start": 0.1, "floor": 0.2}))

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from test_command_line import TINY, manylabel, settings
+from command import TINY, manylabel, settings
 
 HSQ = ["head.name=hsq", "head.dim=16", "head.heads=2", "head.hidden=16", "head.layer_dims=8,4", "head.shared_experts=3"]
 SHORT = ["train.epochs=2", "train.cache=off", "data.workers=0"]
@@ -61,8 +61,10 @@ def test_compare_names_winners_and_losers(runs: dict[str, Path], tmp_path: Path)
     assert (out / "comparison.html").is_file()
     assert (out / "labels.csv").is_file()
     assert {"mAP.png", "pair-red-green.png", "pair-gaps.png"} <= {path.name[3:] for path in (out / "figures").iterdir()}
-    again = manylabel("compare", *runs.values(), "--out", out, "--resamples", "0")  # may write over its own
-    assert again.returncode == 0, again.stderr
+    again = ("compare", *runs.values(), "--out", out, "--resamples", "0")
+    assert manylabel(*again).returncode == 2
+    asked = manylabel(*again, "--overwrite")
+    assert asked.returncode == 0, asked.stderr
 
 
 def test_other_images_are_no_comparison(runs: dict[str, Path], tmp_path: Path) -> None:

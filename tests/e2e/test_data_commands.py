@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from test_command_line import TINY, manylabel, settings
+from command import TINY, manylabel, settings
 
 
 def _parts(path: Path) -> dict[str, str]:
@@ -65,12 +65,10 @@ def test_data_with_train_and_test_only(photos: Path, tmp_path: Path) -> None:
         assert f"{part}, {images} images" in " ".join(judged.stdout.split())
 
 
-def test_predictions_as_files(photos: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    manylabel("train", photos, "--out", out, *settings(*TINY, "train.epochs=1"))
+def test_predictions_as_files(trained: Path, photos: Path, tmp_path: Path) -> None:
     (photos / "images" / "broken.jpg").write_bytes(b"")
     files = ("--csv", tmp_path / "tags.csv", "--label-studio", tmp_path / "ls" / "tasks.json")
-    said = manylabel("predict", out, photos / "images", *files)
+    said = manylabel("predict", trained, photos / "images", *files)
     assert said.returncode == 0, said.stderr
     assert "broken.jpg: cannot be read" in said.stdout
     with open(tmp_path / "tags.csv", newline="") as file:
@@ -103,7 +101,8 @@ def test_no_output_replaces_the_data(photos: Path, tmp_path: Path) -> None:
     assert before == {path: path.read_bytes() for path in (labels, photo)}
     found = tmp_path / "found.json"
     assert manylabel("data", "check", photos, "--json", found).returncode == 0
-    assert manylabel("data", "check", photos, "--json", found).returncode == 0  # our own may be written again
+    assert manylabel("data", "check", photos, "--json", found).returncode == 2
+    assert manylabel("data", "check", photos, "--json", found, "--overwrite").returncode == 0
 
 
 def test_the_format_can_be_forced_in_training(photos: Path, tmp_path: Path) -> None:

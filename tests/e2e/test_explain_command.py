@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import manylabel
 from PIL import Image
-from test_command_line import TINY, manylabel, settings
 
 from manylabel import run
 from manylabel.bench.explain import AREA, CENTRE, measure
@@ -18,11 +18,8 @@ from manylabel.explain.pointing import box_area, points_inside
 from manylabel.predict import Predictor
 
 
-@pytest.mark.slow
-def test_the_commands(photos: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    trained = manylabel("train", photos, "--out", out, *settings(*TINY, "train.epochs=1", "data.workers=0"))
-    assert trained.returncode == 0, trained.stderr
+def test_the_commands(trained: Path, photos: Path, tmp_path: Path) -> None:
+    out = trained
     page = (out / "report.html").read_text(encoding="utf-8")
     assert 'alt="where the model looked for' in page
     assert "The second picture: where it looked for the label (grad-cam, final)" in page
@@ -40,7 +37,9 @@ def test_the_commands(photos: Path, tmp_path: Path) -> None:
     assert [Path(red["files"][0]).name, bad["files"]] == ["0001-photo000-red.png", []]
     assert Image.open(why / "sheet.png").width > 400
 
-    plain = manylabel("explain", out, image, "--stage", "stage3", "--method", "grad_cam_pp", "--out", why)
+    plain = manylabel(
+        "explain", out, image, "--stage", "stage3", "--method", "grad_cam_pp", "--out", why, "--overwrite"
+    )
     assert "(grad_cam_pp, stage3)" in plain.stdout
     for wrong, message in (
         (("--label", "redd"), "did you mean 'red'"),

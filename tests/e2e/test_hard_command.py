@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 
 import pytest
+from command import manylabel
 from conftest import SHARED
 from hard_files import put_boxed_data, put_run
-from test_command_line import TINY, manylabel, settings
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,10 @@ def test_tables_for_one_run_and_for_two(runs: tuple[Path, Path], tmp_path: Path)
     assert "second against first: mAP +" in two.stdout
     assert "are hard for it too" in two.stdout
     assert {path.name for path in (tmp_path / "two").iterdir()} == {"hard.html", "hard.json", "labels.csv", "figures"}
-    again = manylabel("hard", *runs, "--resamples", "0", "--out", tmp_path / "two")  # may write over its own
-    assert again.returncode == 0, again.stderr
+    again = ("hard", *runs, "--resamples", "0", "--out", tmp_path / "two")
+    assert manylabel(*again).returncode == 2
+    asked = manylabel(*again, "--overwrite")
+    assert asked.returncode == 0, asked.stderr
 
 
 def test_json_and_csv_are_all_that_is_on_standard_output(runs: tuple[Path, Path]) -> None:
@@ -67,7 +69,7 @@ def test_what_is_wrong_is_said(runs: tuple[Path, Path], tmp_path: Path) -> None:
         ([runs[0], "--json", "--csv"], "exclude each other"),
         ([runs[0], "--easy-cost", "0.2"], "--easy-cost 0.2 must be below --hard-cost 0.05"),
         ([runs[0], "--resamples", "7"], "need 100 draws"),
-        ([runs[0], "--html", mine], "was not written by this command"),
+        ([runs[0], "--html", mine], "was not written by manylabel"),
     ):
         done = manylabel("hard", *arguments)
         assert done.returncode == 2, done.stdout
@@ -76,10 +78,8 @@ def test_what_is_wrong_is_said(runs: tuple[Path, Path], tmp_path: Path) -> None:
     assert mine.read_text() == "my own words"
 
 
-def test_a_run_of_ones_own_has_the_section_and_can_be_studied(photos: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    done = manylabel("train", photos, "--out", out, *settings(*TINY, "train.epochs=2", "data.workers=0"))
-    assert done.returncode == 0, done.stderr
+def test_a_run_of_ones_own_has_the_section_and_can_be_studied(trained: Path) -> None:
+    out = trained
     part = json.loads((out / "details.json").read_text())["hard"]
     assert part["sizes"] is None
     assert 'id="hard"' in (out / "report.html").read_text()

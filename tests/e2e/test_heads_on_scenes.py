@@ -9,7 +9,7 @@ import pytest
 from manylabel import run
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_ml_decoder_sees_more_than_average_pooling(tmp_path: Path) -> None:
     data = {"path": "scenes", "scenes": {"train": 1200, "val": 400, "size": 192}}

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_command_line import manylabel, settings
+from command import manylabel, settings
 
 import manylabel as ml
 
+SLOW = [pytest.param(loss, marks=pytest.mark.slow) for loss in ("asl_single", "bce")]
 
-@pytest.mark.parametrize("loss", [None, "asl_single", "bce"])
+
+@pytest.mark.parametrize("loss", [None, *SLOW])
 def test_train_judge_predict(colours: Path, tmp_path: Path, loss: str | None) -> None:
     """With real weights: ImageNet knows colours."""
     wanted = ["backbone.image_size=64", "train.epochs=30", "data.workers=0", *([f"loss.name={loss}"] if loss else [])]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import manylabel, settings
 from same_scores import check_bundle_scores_as_its_run
-from test_command_line import manylabel, settings
 
 import manylabel as ml
 
@@ -133,10 +133,9 @@ def test_the_command_line(photos: Path, tmp_path: Path, words: Path, zero_shot: 
     assert "the linear head cannot recognise labels that training never tells" in linear.stderr
 
 
-def test_a_model_with_labels_of_its_own_says_so(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:
-    run = ml.train(photos, out=tmp_path / "run", settings=[*tiny_settings, "train.epochs=1", "data.workers=0"])
+def test_a_model_with_labels_of_its_own_says_so(trained: Path) -> None:
     with pytest.raises(ml.ManylabelError, match="knows its own 4 labels only"):
-        ml.Predictor.load(run.folder).for_labels(["pink"])
+        ml.Predictor.load(trained).for_labels(["pink"])
 
 
 @pytest.mark.parametrize("grouping", ["cooccurrence", "text"])

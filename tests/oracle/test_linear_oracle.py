@@ -21,7 +21,7 @@ def test_every_label_weighs_places_by_its_own_scores(share: float, sharpness: fl
     torch.nn.init.normal_(head.classifier.weight)
     torch.nn.init.normal_(head.classifier.bias)
     x = torch.randn(2, 6, 3, 4)
-    logits = head(Features({"final": x})).detach()
+    logits = head(Features({"final": x})).logits.detach()
     weight, bias = head.classifier.weight.detach(), head.classifier.bias.detach()
     for image in range(2):
         for label in range(3):
@@ -38,7 +38,7 @@ def test_without_attention_means_are_enough() -> None:
     assert not HEADS.build(Part("linear", {"attention": 0.5}), channels={"final": 6}, num_labels=3).pooled
     x = torch.randn(2, 6, 3, 4)
     means = Features({"final": x.mean(dim=(2, 3), keepdim=True)})
-    assert torch.allclose(plain(Features({"final": x})), plain(means), atol=1e-6)
+    assert torch.allclose(plain(Features({"final": x})).logits, plain(means).logits, atol=1e-6)
 
 
 def test_wrong_options() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from literal_loss import LITERAL
 from torch import Tensor, nn
 from torchvision.ops import sigmoid_focal_loss
 
@@ -15,38 +16,6 @@ from manylabel.loss import LOSSES
 B, N = 5, 4
 NAMES = [name for name in LOSSES.names() if LOSSES.get(name).activation == "sigmoid"]  # the others: test_softmax_oracle
 POSITIVES, KNOWNS = [3, 40, 0, 70], [90, 80, 50, 100]  # prevalence 0.03, 0.5, 0, 0.7; balanced 29 → 20, 1, 20, 0.43
-
-
-def sigmoid(x: Tensor) -> Tensor:
-    return 1 / (1 + torch.exp(-x))
-
-
-# One entry: logit, target, weight of a present label, γ of its own (None: not unknown), the options that were set.
-
-
-def bce(x: Tensor, y: Tensor, w: float, gamma: float | None, o: dict[str, Any]) -> Tensor:
-    p = sigmoid(x)
-    return -(w * y * torch.log(p) + (1 - y) * p ** (gamma or 0) * torch.log(1 - p))
-
-
-def focal(x: Tensor, y: Tensor, w: float, gamma: float | None, o: dict[str, Any]) -> Tensor:
-    p, g, alpha = sigmoid(x), o.get("gamma", 2.0), o.get("alpha")
-    present, absent = (1.0, 1.0) if alpha is None else (alpha, 1 - alpha)
-    g_absent = g if gamma is None else gamma
-    return -(w * present * y * (1 - p) ** g * torch.log(p) + absent * (1 - y) * p**g_absent * torch.log(1 - p))
-
-
-def asl(x: Tensor, y: Tensor, w: float, gamma: float | None, o: dict[str, Any]) -> Tensor:
-    p, m = sigmoid(x), o.get("clip", 0.05)
-    p_neg = torch.minimum(1 - p + m, torch.ones_like(p))
-    weight_pos = (1 - p) ** o.get("gamma_positive", 0.0)
-    weight_neg = (1 - p_neg) ** (o.get("gamma_negative", 4.0) if gamma is None else gamma)
-    if o.get("detach_focus", True):
-        weight_pos, weight_neg = weight_pos.detach(), weight_neg.detach()
-    return -(w * y * weight_pos * torch.log(p) + (1 - y) * weight_neg * torch.log(p_neg))
-
-
-LITERAL = {"bce": bce, "soft_margin": bce, "focal": focal, "asl": asl}
 
 
 def literal(name: str, o: dict[str, Any], x: Tensor, y: Tensor, known: Tensor) -> Tensor:
@@ -66,7 +35,7 @@ def literal(name: str, o: dict[str, Any], x: Tensor, y: Tensor, known: Tensor) -
             target = target * (1 - eps) + eps / 2
             ratio = (KNOWNS[n] - POSITIVES[n]) / POSITIVES[n] if POSITIVES[n] else float("inf")
             w = {"none": 1.0, "balanced": min(ratio, 20), "sqrt": min(ratio**0.5, 20)}[o.get("positive_weight", "none")]
-            cost = LITERAL[name](x[b, n], target, w, None if known[b, n] else o.get("unknown_gamma"), o)
+            cost = LITERAL[name].cost(x[b, n], target, w, None if known[b, n] else o.get("unknown_gamma"), o)
             total = total + (cost if known[b, n] else o.get("unknown_weight", 1.0) * cost)
             entries += 1
             images.add(b)
@@ -83,15 +52,7 @@ SHARED: list[dict[str, Any]] = [
     {"unknown": "selective", "selective_top_k": 3, "unknown_gamma": 1.0, "unknown_weight": 0.7},
     {"unknown": "selective", "selective_prior": 0.02, "reduction": "sum_labels"},
 ]
-OWN: list[tuple[str, dict[str, Any]]] = [
-    ("focal", {"gamma": 0.5, "alpha": 0.25}),
-    ("focal", {"gamma": 3.0}),
-    ("asl", {"detach_focus": False}),
-    ("asl", {"gamma_negative": 2.0, "clip": 0.0}),  # Query2Label's
-    ("asl", {"gamma_negative": 7.0, "reduction": "sum"}),  # ML-Decoder's on Open Images
-    ("asl", {"gamma_negative": 1.5, "gamma_positive": 0.5, "clip": 0.2, "detach_focus": False}),
-]
-CASES = [(name, options) for name in NAMES for options in SHARED] + OWN
+CASES = [(name, options) for name in NAMES if name in LITERAL for options in (*SHARED, *LITERAL[name].VARIANTS)]
 
 
 def batch(seed: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manylabel.config import Part
+from manylabel.core.trace import Trace
 from manylabel.features import Features
 from manylabel.head import HEADS
+from manylabel.model import answer_of
 from manylabel.neck import NECKS, RepresentationMixup
 
 CHANNELS = {"stage1": 3, "stage2": 5, "final": 7}
@@ -57,19 +59,22 @@ def _literal(
 def test_as_published(stage: str, batch: int, seed: int) -> None:
     torch.manual_seed(seed)
     neck, features = _neck(stages=(stage,), **PUBLISHED).eval(), _features(batch, seed=seed)
-    mixed = neck(features).final.mean(dim=(2, 3))
+    mixed = neck(features)[0][1].final.mean(dim=(2, 3))
     for image in range(batch):
         alpha, hint, z = _literal(neck, features, image, stage)
         expected = [alpha * h + (1 - alpha) * v for h, v in zip(hint, z, strict=True)]  # Eq. 5
         assert mixed[image].tolist() == pytest.approx(expected, abs=1e-5)
-        assert float(neck.shares(features)[stage][image, 0]) == pytest.approx(alpha, abs=1e-6)
+        trace = Trace(shares={})
+        neck(features, trace)
+        assert trace.shares is not None
+        assert float(trace.shares[stage][image, 0]) == pytest.approx(alpha, abs=1e-6)
 
 
 def test_mixing_means_is_mixing_maps() -> None:
     """A pooled head sees the same whether the cache holds maps or their means."""
     neck, features = _neck(stages=("stage1", "stage2"), normalise=True, start=0.3).eval(), _features(3)
     means = Features({s: m.mean(dim=(2, 3), keepdim=True) for s, m in features.stages.items()})
-    assert torch.allclose(neck(features).final.mean(dim=(2, 3)), neck(means).final[:, :, 0, 0], atol=1e-6)
+    assert torch.allclose(neck(features)[0][1].final.mean(dim=(2, 3)), neck(means)[0][1].final[:, :, 0, 0], atol=1e-6)
 
 
 def test_pooling_of_tokens_in_one_dimension() -> None:
@@ -109,7 +114,7 @@ def test_every_label_with_its_own_share_is_equation_5_for_a_linear_head(stages: 
     head = HEADS.build(Part("linear"), channels=CHANNELS, num_labels=4)
     torch.nn.init.normal_(head.classifier.weight)
     torch.nn.init.normal_(head.classifier.bias)
-    logits = neck.logits(head, features)
+    logits = answer_of(neck, head, features).logits
     z, hints = features.final.mean(dim=(2, 3)), neck._hints(features)
     for image in range(3):
         for label in range(4):

@@ -160,14 +160,14 @@ class TestAgainstTheLiteralVersion:
     def test_logits(self, n: int, options: dict[str, Any]) -> None:
         head = build(n, **options).eval()
         expected = literal_logits(copy.deepcopy(head).double(), features())
-        assert head(features()).shape == (2, n)
-        assert (head(features()) - expected).abs().max() < 1e-5
+        assert head(features()).logits.shape == (2, n)
+        assert (head(features()).logits - expected).abs().max() < 1e-5
 
     def test_gradients(self, n: int, options: dict[str, Any]) -> None:
         head = build(n, **options).train()
         exact = copy.deepcopy(head).double()
         pull = torch.randn(2, n, generator=torch.Generator().manual_seed(5))
-        (head(features()) * pull).sum().backward()
+        (head(features()).logits * pull).sum().backward()
         (literal_logits(exact, features()) * pull).sum().backward()
         literal.assert_same_gradients(head, exact)
 
@@ -175,7 +175,7 @@ class TestAgainstTheLiteralVersion:
 def test_padding_of_the_last_group_gets_no_gradient() -> None:
     """N = 7 in K = 3 groups of 3: places 7 and 8 belong to no label."""
     head = build(7, groups=3)
-    head(features()).square().sum().backward()
+    head(features()).logits.square().sum().backward()
     grad = head.pool.weight.grad  # [3, D, 3]
     assert grad is not None
     assert not grad[2, :, 1:].any()
@@ -194,10 +194,10 @@ def test_training_asks_only_for_seen_labels() -> None:
         head = build(7, unseen, query="text", **options).train()
         alone = copy.deepcopy(head)
         alone.relabel(vectors(7)[~unseen])
-        logits = head(features())
+        logits = head(features()).logits
         assert torch.equal(logits[:, unseen], torch.zeros(2, 2))
-        torch.testing.assert_close(logits[:, ~unseen], alone.eval()(features()), atol=1e-5, rtol=0)
-        assert head.eval()(features())[:, unseen].abs().min() > 0
+        torch.testing.assert_close(logits[:, ~unseen], alone.eval()(features()).logits, atol=1e-5, rtol=0)
+        assert head.eval()(features()).logits[:, unseen].abs().min() > 0
 
 
 def test_a_mixture_asks_for_what_its_neighbours_ask_for() -> None:
@@ -215,26 +215,25 @@ def test_random_queries_cost_what_a_missed_label_costs() -> None:
     head = build(6, query="text", pooling="shared", random_queries=3).train()
     twin = copy.deepcopy(head).eval()
     torch.manual_seed(11)
-    logits = head(features())
+    output = head(features())
     torch.manual_seed(11)
     random = torch.randn(3, WORD)
     twin.words.words = torch.cat([twin.words.words, random])
     twin.words.slot = torch.arange(9)
     twin.num_labels = 9
-    every = twin(features())
-    torch.testing.assert_close(logits, every[:, :6], atol=1e-5, rtol=0)
+    every = twin(features()).logits
+    torch.testing.assert_close(output.logits, every[:, :6], atol=1e-5, rtol=0)
     expected = -torch.log(torch.sigmoid(every[:, 6:]))
-    assert head.extra_costs is not None
-    torch.testing.assert_close(head.extra_costs, expected, atol=1e-5, rtol=0)
+    assert output.extra is not None
+    torch.testing.assert_close(output.extra, expected, atol=1e-5, rtol=0)
     for reduction, share in (("mean", 1 / (2 * 6)), ("sum_labels", 1 / 2), ("sum", 1.0)):  # like three labels more
         loss = LOSSES.build(Part("bce", {"reduction": reduction}))
         known = torch.ones(2, 6, dtype=torch.bool)
-        torch.testing.assert_close(loss.reduce(head.extra_costs, known), share * expected.sum(), atol=1e-5, rtol=1e-5)
-    head.eval()(features())
-    assert head.extra_costs is None
+        torch.testing.assert_close(loss.reduce(output.extra, known), share * expected.sum(), atol=1e-5, rtol=1e-5)
+    assert head.eval()(features()).extra is None
 
 
 def test_query_noise_is_drawn_anew_for_each_batch_and_never_when_judging() -> None:
     head = build(6, query="text", pooling="shared", query_noise=0.5)
-    assert not torch.equal(head.train()(features()), head(features()))
-    assert torch.equal(head.eval()(features()), head(features()))
+    assert not torch.equal(head.train()(features()).logits, head(features()).logits)
+    assert torch.equal(head.eval()(features()).logits, head(features()).logits)

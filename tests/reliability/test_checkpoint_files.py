@@ -17,6 +17,7 @@ from manylabel.error import CheckpointError
 from manylabel.training import checkpoint as checkpoint_module
 from manylabel.training.checkpoint import Checkpoint, CheckpointFolder
 from manylabel.training.history import History, read_history
+from manylabel.training.snapshot import newest
 
 SAVE_LOOP = """
 import sys, torch
@@ -146,6 +147,37 @@ def test_ck3_damage_falls_back_and_says_so(tmp_path: Path, damage: str | float) 
     assert loaded.values["step"] == 1
     assert problems
     assert "step-000000002" in problems[0]
+
+
+def test_a_run_that_was_killed_in_its_first_checkpoint_begins_anew(tmp_path: Path) -> None:
+    folder = _folder_with_two(tmp_path)
+    for step in (1, 2):
+        (tmp_path / f"step-00000000{step}.json").unlink()
+    said: list[str] = []
+    assert newest(folder, said.append) is None
+    assert said[-1] == "there is no checkpoint yet: starting from the beginning"
+    assert "has no manifest: it was not finished" in said[0]
+    (tmp_path / "step-000000002.json").write_text("{")
+    with pytest.raises(CheckpointError, match="no checkpoint in .* is whole"):
+        newest(folder, said.append)
+
+
+def test_a_folder_in_the_place_of_a_checkpoint_makes_way(tmp_path: Path) -> None:
+    folder = _folder_with_two(tmp_path)
+    for name in ("step-000000002.safetensors", "step-000000003.json"):
+        (tmp_path / name).unlink(missing_ok=True)
+        (tmp_path / name).mkdir()
+    (tmp_path / "step-000000003.json" / "mine.txt").write_text("mine")
+    loaded, _ = folder.load_latest()
+    assert loaded is not None
+    assert loaded.values["step"] == 1
+    for step in (2, 3):
+        folder.save(step, Checkpoint({}, {"step": step}))
+        loaded, problems = folder.load_latest()
+        assert loaded is not None
+        assert loaded.values["step"] == step
+    assert not problems
+    assert (tmp_path / "step-000000003.json.aside-1" / "mine.txt").read_text() == "mine"
 
 
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:

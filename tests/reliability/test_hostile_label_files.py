@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from strangers import limits
 
 from manylabel.config import DataConfig
 from manylabel.data.read import FORMATS, read_table
@@ -82,3 +84,10 @@ def test_nothing_of_the_kind_is_a_clear_error(name: str, kind: str, tmp_path: Pa
         shutil.copy(__file__, path / "readme.py")
     with pytest.raises(DataError):
         read_table(DataConfig(path=str(path), format=name))
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(photos: Path) -> None:
+    path = photos / "labels.csv"
+    os.truncate(path, 10**12)
+    with limits(), pytest.raises(DataError, match=r"labels\.csv, row \d+: longer than a line of labels can be"):
+        read_table(DataConfig(path=str(path), format="csv"))

@@ -14,7 +14,7 @@ import yaml
 from shard_files import make_samples, write_parquet_shards
 from small_tasks import SMALL
 
-from manylabel.atomic import sha256
+from manylabel.storage.atomic import sha256
 
 SCORE = """
 import sys, numpy as np, torch

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from manylabel import run
-from manylabel.atomic import sha256
 from manylabel.data.dataset import Batch
 from manylabel.error import CheckpointError, ConfigError, DataError, ManylabelError
 from manylabel.stop import Stopped
+from manylabel.storage.atomic import sha256
 from manylabel.training.loop import Trainer
 
 AUGMENTED = ["augment.flip=true", "augment.mixup=0.4", "train.cache=off", "head.dropout=0.2", "train.ema=0.99"]
@@ -46,25 +46,28 @@ def _stop_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
 
 
 def check_stopped_and_resumed(
-    photos: Path, folder: Path, settings: list[str], monkeypatch: pytest.MonkeyPatch, stop_at: int
+    photos: Path, folder: Path, settings: list[str], monkeypatch: pytest.MonkeyPatch, stops: tuple[int, ...]
 ) -> None:
-    """A run that is stopped after so many batches and resumed ends like one that was not."""
+    """A run that is stopped after each of so many batches, and resumed, ends like one that was not."""
     _train(photos, folder / "whole", settings)
-    with monkeypatch.context() as patch:
-        _stop_after(patch, stop_at)
-        with pytest.raises(Stopped, match="--resume"):
-            _train(photos, folder / "cut", settings)
+    done = 0
+    for stop in stops:
+        with monkeypatch.context() as patch:
+            _stop_after(patch, stop - done)
+            with pytest.raises(Stopped, match="--resume"):
+                _train(photos, folder / "cut", settings, resume=done > 0)
+        done = stop
     _train(photos, folder / "cut", settings, resume=True)
     assert _weights(folder / "cut") == _weights(folder / "whole")
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("stop_at", [4, 5, 6, 10])
 def test_ck4_stopped_runs_end_bit_for_bit_the_same(
-    photos: Path, tmp_path: Path, tiny_settings: list[str], monkeypatch: pytest.MonkeyPatch, workers: int, stop_at: int
+    photos: Path, tmp_path: Path, tiny_settings: list[str], monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
+    """In the middle of an epoch, at its end, after the first batch of the next one, at the very end."""
     settings = [*tiny_settings, *LOOP, *AUGMENTED, "backbone.freeze=full", f"data.workers={workers}"]
-    check_stopped_and_resumed(photos, tmp_path, settings, monkeypatch, stop_at)
+    check_stopped_and_resumed(photos, tmp_path, settings, monkeypatch, (4, 5, 6, 10))
     lines = (tmp_path / "cut" / "metrics.jsonl").read_text().splitlines()
     assert len(lines) == 2  # one per epoch, none twice
 
@@ -151,7 +154,7 @@ def test_ck6_a_signal_saves_and_ends(photos: Path, tmp_path: Path, tiny_settings
     assert list((tmp_path / "run" / "checkpoints").glob("step-*.safetensors"))
 
 
-@pytest.mark.parametrize("attempt", range(3))
+@pytest.mark.parametrize("attempt", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2))])
 def test_ck6_a_signal_to_the_whole_group_saves_too(
     photos: Path, tmp_path: Path, tiny_settings: list[str], attempt: int
 ) -> None:

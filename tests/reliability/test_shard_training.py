@@ -10,7 +10,6 @@ import pytest
 from shard_files import make_samples, write_parquet_shards, write_tar_shards
 
 from manylabel import run
-from manylabel.atomic import sha256
 from manylabel.config import DataConfig
 from manylabel.data.dataset import Batch
 from manylabel.data.read import read_table
@@ -19,6 +18,7 @@ from manylabel.data.shard import parquet_source
 from manylabel.data.shard.blocks import blocks_of
 from manylabel.preprocess import Preprocess
 from manylabel.stop import Stopped
+from manylabel.storage.atomic import sha256
 from manylabel.training.feed import PixelFeed
 from manylabel.training.loop import Trainer
 

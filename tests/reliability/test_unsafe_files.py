@@ -13,9 +13,9 @@ import pytest
 
 import manylabel
 from manylabel import run
-from manylabel.atomic import sha256
 from manylabel.bundle import load_bundle
 from manylabel.error import BundleError, CheckpointError
+from manylabel.storage.atomic import sha256
 from manylabel.training.checkpoint import load_tensors
 
 PACKAGE = Path(manylabel.__file__).parent

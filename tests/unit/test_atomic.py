@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+import itertools
 import json
+import sys
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
-from manylabel.atomic import UMASK, replacing, sweep, write_json, write_text
+from manylabel.error import ManylabelError
+from manylabel.storage import atomic
+from manylabel.storage.atomic import UMASK, replacing, sweep, write_json, write_text
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     write_json(path, {"a": 1})
     before = path.read_bytes()
-    with pytest.raises(ValueError):
+    with pytest.raises(ManylabelError, match="a is not a finite number"):
         write_json(path, {"a": float("nan")})
 
     def fail() -> None:
@@ -24,6 +29,40 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
         fail()
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_an_interrupt_at_any_line_leaves_nothing_half_written(tmp_path: Path) -> None:
+    for number in itertools.count(1):
+        tracer = _Interrupt(number)
+        before = sys.gettrace()
+        sys.settrace(tracer)
+        try:
+            write_text(tmp_path / "x", str(number))
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        assert [path.name for path in tmp_path.iterdir()] in ([], ["x"]), tracer.where
+        if not tracer.where:
+            break
+    assert number > 20
+    assert (tmp_path / "x").read_text() == str(number)
+
+
+class _Interrupt:
+    """A Ctrl-C before this line of those that write a file."""
+
+    def __init__(self, number: int) -> None:
+        self.left, self.where = number, ""
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> _Interrupt | None:
+        if frame.f_code.co_filename != atomic.__file__:
+            return None
+        self.left -= event == "line"
+        if not self.left and not self.where:
+            self.where = f"{frame.f_code.co_name}:{frame.f_lineno}"
+            raise KeyboardInterrupt
+        return self
 
 
 def test_sweep_removes_only_what_was_left_half_written(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from manylabel.bench.cost import EXPLAINED, HSQ_CASES, chosen_rows, measure, paper_rows, write_costs
+from manylabel.bench.cost import EXPLAINED, HSQ_CASES, chosen_rows, measure, paper_rows
+from manylabel.bench.table import write_rows
 from manylabel.error import ConfigError
 
 
@@ -48,8 +49,8 @@ def test_any_combination(tmp_path: Path) -> None:
     assert few.queries == 250  # four labels each
     (words,) = chosen_rows(["test_resnet"], ["ml_decoder"], [10], [64], {"query": "text", "pooling": "shared"})
     assert words.queries == 10
-    write_costs(rows, tmp_path / "cost.json")
-    assert json.loads((tmp_path / "cost.json").read_text())[0]["backbone"] == "efficientnet_lite0"
+    write_rows(rows, tmp_path / "cost.json")
+    assert json.loads((tmp_path / "cost.json").read_text())["rows"][0]["backbone"] == "efficientnet_lite0"
     with pytest.raises(ConfigError, match="did you mean 'groups'"):
         chosen_rows(["efficientnet_lite0"], ["ml_decoder"], [80], [64], {"gruops": 40})
     with pytest.raises(ConfigError, match="did you mean 'ml_decoder'"):

@@ -8,7 +8,8 @@ import pytest
 
 from manylabel.bench import hsq
 from manylabel.bench.memory import peak_megabytes
-from manylabel.bench.speed import print_speeds, speeds, write_speeds
+from manylabel.bench.speed import print_speeds, speeds
+from manylabel.bench.table import write_rows
 from manylabel.error import ConfigError
 
 
@@ -24,7 +25,7 @@ def test_every_head_at_every_number_of_labels(tmp_path: Path, capsys: pytest.Cap
     assert rows[0].train_ratio == 1
     print_speeds(rows, 2)
     assert "hsq" in capsys.readouterr().out
-    write_speeds(rows, tmp_path / "speed.json")
+    write_rows(rows, tmp_path / "speed.json")
     assert (tmp_path / "speed.json").is_file()
     with pytest.raises(ConfigError, match="did you mean 'shared_experts'"):
         speeds(["hsq"], [3], {"shared_expert": 2})

@@ -90,7 +90,7 @@ def test_recipe_errors(tmp_path: Path) -> None:
         make_config("dmeo")
     broken = tmp_path / "x.yaml"
     broken.write_text("a: [1,")
-    with pytest.raises(ConfigError, match="not valid YAML"):
+    with pytest.raises(ConfigError, match="row 2: no valid YAML"):
         make_config(str(broken))
     broken.write_text("- 1")
     with pytest.raises(ConfigError, match="must hold settings"):
@@ -128,6 +128,12 @@ def test_a_delimiter_is_text_and_not_yaml(delimiter: str) -> None:
 def test_values_that_cannot_be_are_refused_by_name(setting: str) -> None:
     with pytest.raises(ConfigError, match=f"{setting.partition('=')[0]} must be"):
         resolve(make_config(settings=[setting]))
+
+
+@pytest.mark.parametrize("setting", ["optimiser.lr=1e308", "optimiser.lr=-1e39", "train.clip=1e200"])
+def test_a_number_that_weights_cannot_hold_is_refused(setting: str) -> None:
+    with pytest.raises(ConfigError, match=f"{setting.split('=')[0]} is too large a number"):
+        resolve(make_config(None, [setting]))
 
 
 def test_another_head_drops_the_old_heads_options(tmp_path: Path) -> None:

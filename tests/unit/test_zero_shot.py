@@ -11,9 +11,11 @@ from manylabel.config import ZeroShotConfig
 from manylabel.data.source import FileSource
 from manylabel.data.table import Table
 from manylabel.error import ConfigError, DataError
+from manylabel.evaluation import judge
 from manylabel.labels import LabelSpace
 from manylabel.metric import average_precision
-from manylabel.zero_shot import nearest_seen, unseen_labels, without_unseen, zero_shot_figures
+from manylabel.metric.zero_shot import nearest_seen
+from manylabel.zero_shot import unseen_labels, without_unseen
 
 LABELS = LabelSpace(("cat", "dog", "hot dog", "tractor"))
 MATRIX = np.array([[1, 0, 0, 0], [0, 1, 1, 0], [0, 1, 0, 0], [1, 0, 1, 1]], np.int8)
@@ -82,7 +84,9 @@ def test_figures_are_those_of_the_columns() -> None:
     rng = np.random.default_rng(0)
     scores, matrix = rng.random((60, 8)), (rng.random((60, 8)) < 0.3).astype(np.int8)
     unseen, vectors = np.arange(8) >= 5, rng.normal(size=(8, 4))
-    figures = zero_shot_figures(scores, matrix, unseen, vectors)
+    names = LabelSpace(tuple("abcdefgh"))
+    given = {"fitted_here": False, "unseen": unseen, "vectors": vectors}
+    figures = judge(scores, matrix, names, np.full(8, 0.5), **given)["zero_shot"]  # type: ignore[arg-type]
     ap = 100 * average_precision(scores, matrix)
     assert figures["zsl"]["mAP"] == pytest.approx(ap[5:].mean(), abs=1e-4)
     assert figures["seen"]["mAP"] == pytest.approx(ap[:5].mean(), abs=1e-4)

@@ -73,16 +73,11 @@ def company(table: Table, counts: Counts, seed: int = 0) -> Company:
             pairs.offer(int(joint[other]), (label, other, int(joint[other])))
         if len(images) < ENOUGH_TO_BE_THE_SAME:
             continue
-        for other, seen in _nearly_always(table, counts, images, joint):
-            together = int(joint[other])
-            if other == label:
-                continue
-            if seen >= ENOUGH:
-                share = together / seen
-                found = {"label": label, "with": other, "share": round(share, 4), "support": seen}
-                implied.offer(share + 1e-9 * seen, found)
-            if other > label and together == seen == len(images) and _same(counts, label, other, chosen):
-                identical.offer(together, (label, other))
+        others = [(other, seen) for other, seen in _nearly_always(table, counts, images, joint) if other != label]
+        for value, found in _implied(label, joint, others):
+            implied.offer(value, found)
+        for other in _identical(counts, label, len(images), joint, others, chosen):
+            identical.offer(len(images), (label, other))
         for other, expected in _never(table, counts, images, joint):
             if other > label:
                 exclusive.offer(expected, {"label": label, "other": other, "expected": round(expected, 1)})
@@ -106,6 +101,23 @@ def _nearly_always(table: Table, counts: Counts, images: np.ndarray, joint: np.n
         seen = count_among(table, images, others)[1]
     sure = joint[others] >= IMPLIED * seen
     yield from zip(others[sure].tolist(), seen[sure].tolist(), strict=True)
+
+
+def _implied(label: int, joint: np.ndarray, others: list[tuple[int, int]]) -> Iterator[tuple[float, dict[str, Any]]]:
+    """Of equal shares the one with more images tells more."""
+    for other, seen in others:
+        if seen >= ENOUGH:
+            share = int(joint[other]) / seen
+            yield share + 1e-9 * seen, {"label": label, "with": other, "share": round(share, 4), "support": seen}
+
+
+def _identical(
+    counts: Counts, label: int, images: int, joint: np.ndarray, others: list[tuple[int, int]], chosen: np.ndarray | None
+) -> Iterator[int]:
+    """Those of the later labels that are on exactly this one's images."""
+    for other, seen in others:
+        if other > label and int(joint[other]) == seen == images and _same(counts, label, other, chosen):
+            yield other
 
 
 def _never(table: Table, counts: Counts, images: np.ndarray, joint: np.ndarray) -> Iterator[tuple[int, float]]:

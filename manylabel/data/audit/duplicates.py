@@ -45,7 +45,7 @@ def find_duplicates(inspection: Inspection) -> Duplicates:
     candidates = np.flatnonzero((exact == rows) & inspection.readable & (facts["deviation"] >= BLANK))
     pairs, left_out = near_pairs(facts["look"][candidates])
     pairs = candidates[pairs]
-    pairs = pairs[_confirmed(facts["thumbnail"], pairs)]
+    pairs = pairs[confirmed(facts["thumbnail"], facts["thumbnail"], pairs)]
     distance = np.bitwise_count(facts["look"][pairs[:, 0]] ^ facts["look"][pairs[:, 1]])
     group = connected(len(facts), np.concatenate([pairs, np.stack([exact, rows], axis=1)]))
     return Duplicates(exact, pairs, distance, group, left_out)
@@ -56,35 +56,66 @@ def near_pairs(hashes: np.ndarray) -> tuple[np.ndarray, int]:
 
     [n] uint64 → [pairs, 2] int64, sorted
     """
-    hashes = np.ascontiguousarray(hashes, np.uint64)
+    found, left_out = _search(hashes, hashes)
+    return np.unique(np.sort(found, axis=1), axis=0), left_out
+
+
+def near_pairs_between(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The same for pairs (i, j) of a hash of one set and a hash of another. [n], [m] uint64 → [pairs, 2] int64"""
+    return np.unique(_search(first, second)[0], axis=0)
+
+
+def _search(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
+    """Pairs of hashes, once or more often each, and how many of the second set were left out."""
     found = [np.zeros((0, 2), np.int64)]
     left_out = 0
     for band in range(BANDS):
-        keys = (hashes >> np.uint64(band * BAND_BITS)) & np.uint64((1 << BAND_BITS) - 1)
-        order = np.argsort(keys, kind="stable")
+        ours = _Buckets.of(first, band)
+        theirs = ours if first is second else _Buckets.of(second, band)
+        left_out = max(left_out, theirs.left_out)
+        for i, j in _neighbours(ours, theirs):
+            close = np.bitwise_count(first[i] ^ second[j]) <= DISTANCE
+            found.append(np.stack([i[close], j[close]], axis=1))
+    return np.concatenate(found), left_out
+
+
+@dataclass(frozen=True)
+class _Buckets:
+    """Hashes sorted by one band of their bits."""
+
+    order: np.ndarray  # [n] row numbers, bucket after bucket
+    starts: np.ndarray  # [2**BAND_BITS] where each bucket begins in `order`
+    counts: np.ndarray  # [2**BAND_BITS] images of a bucket that are compared
+    left_out: int
+
+    @classmethod
+    def of(cls, hashes: np.ndarray, band: int) -> _Buckets:
+        keys = (hashes.astype(np.uint64) >> np.uint64(band * BAND_BITS)) & np.uint64((1 << BAND_BITS) - 1)
         counts = np.bincount(keys.astype(np.int64), minlength=1 << BAND_BITS)
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        left_out = max(left_out, int(np.maximum(counts - MOST_IN_BUCKET, 0).sum()))
-        for i, j in _neighbours(order, starts, np.minimum(counts, MOST_IN_BUCKET)):
-            close = np.bitwise_count(hashes[i] ^ hashes[j]) <= DISTANCE
-            found.append(np.sort(np.stack([i[close], j[close]], axis=1), axis=1))
-    return np.unique(np.concatenate(found), axis=0), left_out
+        left_out = int(np.maximum(counts - MOST_IN_BUCKET, 0).sum())
+        return cls(np.argsort(keys, kind="stable"), starts, np.minimum(counts, MOST_IN_BUCKET), left_out)
+
+    def row(self, bucket: np.ndarray, place: np.ndarray) -> np.ndarray:
+        return self.order[self.starts[bucket] + place]
 
 
-def _neighbours(order: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _neighbours(ours: _Buckets, theirs: _Buckets) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Pairs of images whose keys are the same or differ in one bit, some millions at a time."""
-    buckets = np.flatnonzero(counts)
+    buckets = np.flatnonzero(ours.counts)
     for mask in (0, *(1 << bit for bit in range(BAND_BITS))):
         others = buckets ^ mask
-        wanted = (counts[others] > 0) & ((others > buckets) if mask else (counts[buckets] > 1))
-        yield from _products(order, starts, counts, buckets[wanted], others[wanted])
+        wanted = theirs.counts[others] > 0
+        if ours is theirs:  # each pair once, and none of an image with itself
+            wanted &= (others > buckets) if mask else (ours.counts[buckets] > 1)
+        yield from _products(ours, theirs, buckets[wanted], others[wanted])
 
 
 def _products(
-    order: np.ndarray, starts: np.ndarray, counts: np.ndarray, a: np.ndarray, b: np.ndarray
+    ours: _Buckets, theirs: _Buckets, a: np.ndarray, b: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Every image of bucket a[k] with every one of bucket b[k]; where both are one bucket, each pair once."""
-    sizes = counts[a] * counts[b]
+    """Every image of our bucket a[k] with every one of their bucket b[k]; where both are one bucket, each pair once."""
+    sizes = ours.counts[a] * theirs.counts[b]
     ends = np.cumsum(sizes)
     begin = 0
     while begin < len(a):
@@ -92,18 +123,20 @@ def _products(
         end = max(begin + 1, int(np.searchsorted(ends, before + AT_ONCE, side="right")))
         which = np.repeat(np.arange(begin, end), sizes[begin:end])
         within = np.arange(len(which)) - (ends[which] - sizes[which] - before)
-        row, column = np.divmod(within, counts[b[which]])
-        once = (a[which] != b[which]) | (row < column)
-        which, row, column = which[once], row[once], column[once]
-        yield order[starts[a[which]] + row], order[starts[b[which]] + column]
+        row, column = np.divmod(within, theirs.counts[b[which]])
+        if ours is theirs:
+            once = (a[which] != b[which]) | (row < column)
+            which, row, column = which[once], row[once], column[once]
+        yield ours.row(a[which], row), theirs.row(b[which], column)
         begin = end
 
 
-def _confirmed(thumbnails: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def confirmed(first: np.ndarray, second: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Which pairs of a thumbnail of one set and one of another are the same picture. [pairs] bool"""
     sure = np.zeros(len(pairs), bool)
     for start in range(0, len(pairs), 4096):
         some = pairs[start : start + 4096]
-        sure[start : start + 4096] = likeness(thumbnails[some[:, 0]], thumbnails[some[:, 1]]) >= ALIKE
+        sure[start : start + 4096] = likeness(first[some[:, 0]], second[some[:, 1]]) >= ALIKE
     return sure
 
 

@@ -22,6 +22,7 @@ from manylabel.data.audit.suspicion import suspicious
 from manylabel.data.audit.told_sizes import wrong_sizes
 from manylabel.data.audit.unlisted import unlisted_images
 from manylabel.data.table import Table
+from manylabel.storage.output import MADE_BY
 
 MOST_OF_A_GROUP = 20
 
@@ -62,7 +63,7 @@ class Audit:
         return not self.problems
 
     def plain(self) -> dict[str, Any]:
-        return {"schema": 1, "trainable": self.trainable, **asdict(self)}
+        return {"schema": 1, "made_by": MADE_BY, "trainable": self.trainable, **asdict(self)}
 
 
 def audit(

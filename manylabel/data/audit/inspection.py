@@ -71,7 +71,7 @@ def _unknown_rows(
     waiting: list[int] = []
     for row, key in enumerate(table.keys.tolist()):
         facts["key"][row] = digest(key.encode("utf-8", "surrogatepass"))
-        stamp = digest(table.source.stamp(key).encode("utf-8", "surrogatepass"))
+        stamp = digest(f"{key}|{table.source.stamp(key)}".encode("utf-8", "surrogatepass"))
         known = None if notes is None else notes.get(stamp)
         if known is not None and (known["key"] == facts["key"][row]).all():
             facts[row] = known

@@ -19,14 +19,16 @@ from pathlib import Path
 import numpy as np
 import PIL
 
-from manylabel.atomic import write_bytes
+from manylabel import console
 from manylabel.cache_folder import cache_folder
 from manylabel.data.audit.image import FACTS
 from manylabel.data.table import Table
-from manylabel.error import DataError
+from manylabel.storage.atomic import write_bytes
+from manylabel.storage.own_file import is_plain_file, make_way, open_own, own_folder, read_own
 from manylabel.version import VERSION
 
-FORMAT = 1
+FORMAT = 2
+LARGEST = 1 << 34  # bytes of a journal
 RECORD = np.dtype([("facts", FACTS), ("checksum", "<u4")])
 
 
@@ -36,7 +38,8 @@ class Journal:
     def __init__(self, table: Table) -> None:
         self.folder = cache_folder() / "check" / _fingerprint(table)
         self._own: Path | None = None
-        self._old = sorted(self.folder.glob("*.facts")) if self.folder.is_dir() else []
+        self._full = False  # there is no room to write to
+        self._old = [path for path in sorted(self.folder.glob("*.facts")) if is_plain_file(path)]
         self._parts = [facts for path in self._old for facts in [_read(path)] if len(facts)]
         known = np.concatenate(self._parts) if self._parts else np.zeros(0, FACTS)
         self.known = known
@@ -48,21 +51,25 @@ class Journal:
         return None if place is None else self.known[place]
 
     def add(self, facts: np.ndarray) -> None:
-        """Write down what was found just now. [k] of FACTS"""
+        """Write down what was found just now, as long as there is room. [k] of FACTS"""
         if not len(facts):
             return
         self._parts.append(facts)
+        if self._full:
+            return
         try:
             if self._own is None:
-                self.folder.mkdir(parents=True, exist_ok=True)
+                own_folder(self.folder)
                 self._own = self.folder / f"{os.getpid()}-{secrets.token_hex(4)}.facts"
-            with open(self._own, "ab") as file:
+            with open_own(self._own, writable=True, create=True) as file:
+                file.seek(0, os.SEEK_END)
                 file.write(_sealed(facts))
         except OSError as error:
-            raise DataError(
-                f"cannot write to {self.folder} ({error.strerror or error}); free some space, or choose another place "
-                "with the variable MANYLABEL_CACHE"
-            ) from error
+            self._full = True
+            console.warn(
+                f"cannot write to {self.folder} ({error.strerror or error}), so what was found out about the images is not "
+                "remembered for the next time; free some space, or choose another place with the variable MANYLABEL_CACHE"
+            )
 
     def finish(self) -> None:
         """Gather the files of this check and of earlier ones into one; of an image that changed, only the last stays."""
@@ -74,6 +81,7 @@ class Journal:
         facts = facts[::-1][np.sort(last)][::-1]
         whole = self.folder / "whole.facts"
         with suppress(OSError):  # it only saves room and time; the files as they are will do
+            make_way(whole)
             write_bytes(whole, _sealed(facts))
             for path in {*self._old, *([self._own] if self._own else [])} - {whole}:
                 path.unlink(missing_ok=True)
@@ -102,7 +110,7 @@ def _sealed(facts: np.ndarray) -> bytes:
 def _read(path: Path) -> np.ndarray:
     """The records of a file that are whole; what a killed process or a bad disk left is passed over."""
     try:
-        data = path.read_bytes()
+        data = read_own(path, LARGEST)
     except OSError:
         return np.zeros(0, FACTS)
     records = np.frombuffer(data[: len(data) // RECORD.itemsize * RECORD.itemsize], RECORD)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from manylabel.atomic import write_json
 from manylabel.data.fetch.download import Downloaded
 from manylabel.error import DataError
+from manylabel.storage.atomic import write_json
+from manylabel.storage.json_text import read_object
 
 MANIFEST = ".manylabel-fetch.json"
 LOCK = ".manylabel-fetch.lock.json"  # checksums of files for which nobody publishes one: trust on first use
@@ -132,10 +132,4 @@ def _said(wanted: dict[str, Any]) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read ({error}); delete it or choose another folder") from None
-    if not isinstance(value, dict):
-        raise DataError(f"{path} is not ours; delete it or choose another folder")
-    return value
+    return read_object(path, advice="delete it or choose another folder")

@@ -3,11 +3,9 @@ form is left: class descriptions, one label file for each split, and the images 
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from manylabel.atomic import replacing
 from manylabel.data.fetch.archives import Way, already_there, bring, show_licence, tidy, to_download
 from manylabel.data.fetch.catalogue import CLASS_DESCRIPTIONS, LABEL_FILES, TRAINABLE, Archive, DataSet
 from manylabel.data.fetch.choice import HEADER, candidates, find_labels, read_classes, rows_of
@@ -15,6 +13,8 @@ from manylabel.data.fetch.manifest import Manifest, alone
 from manylabel.data.fetch.photos import USUAL, Photos
 from manylabel.data.fetch.space import check_space, readable
 from manylabel.error import DataError
+from manylabel.spreadsheet import sheet_writer
+from manylabel.storage.atomic import replacing
 
 USUAL_SPLITS = ("train", "validation")
 
@@ -108,7 +108,7 @@ def _write_labels(source: Path, path: Path, images: set[str], labels: set[str] |
         replacing(path) as temporary,
         open(temporary, "w", newline="", encoding="utf-8") as file,
     ):
-        writer = csv.writer(file, lineterminator="\n")
+        writer = sheet_writer(file)
         writer.writerow([name.decode() for name in HEADER])
         for row in rows_of(source, images, labels, advance):
             writer.writerow(row)
@@ -118,7 +118,7 @@ def _write_labels(source: Path, path: Path, images: set[str], labels: set[str] |
 
 def _write_classes(path: Path, labels: dict[str, str]) -> None:
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = sheet_writer(file)
         writer.writerow(["LabelName", "DisplayName"])
         writer.writerows(labels.items())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -10,9 +9,10 @@ from http.client import HTTPMessage
 from pathlib import Path
 from typing import BinaryIO
 
-from manylabel.atomic import write_json
 from manylabel.data.fetch.checksum import Digest, digest_of
 from manylabel.error import DataError
+from manylabel.storage.atomic import write_json
+from manylabel.storage.json_text import read_object
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,6 @@ class Part:
 
     def _read_note(self) -> Version:
         try:
-            return Version(**json.loads(self._note.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+            return Version(**read_object(self._note))
+        except (DataError, TypeError):
             return Version()  # without it we do not know what the part belongs to

@@ -45,6 +45,7 @@ from manylabel.data.walk import NOT_OURS
 from manylabel.error import DataError
 from manylabel.hierarchy import Hierarchy
 from manylabel.labels import LabelSpace
+from manylabel.storage.lock import is_at_work
 from manylabel.suggest import closest
 
 _MODULES = (  # the first that recognises a path reads it
@@ -101,42 +102,60 @@ def open_data(config: DataConfig) -> CheckedRecords:
 
 def find_format(config: DataConfig) -> tuple[Path, Format, str]:
     """(path, format, what gave it away) of the data at config.path."""
-    if not config.path:
-        raise DataError("no data given; name a label file, a folder of data, or 'scenes' for the embedded data")
-    path = Path(config.path)
-    if not path.exists() and not is_pattern(path):
-        near = [str(p) for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise DataError(f"{path} does not exist{closest(str(path), near) if near else ''}")
+    path = _existing(config.path)
     if config.format != "auto":
-        if config.format not in FORMATS:
-            raise DataError(
-                f"we do not know the format {config.format!r}{closest(config.format, FORMATS)} (data.format)"
-            )
-        kind = FORMATS[config.format]
-        if path.is_dir() and not kind.sniff(path):
-            files = [file for file in _candidates(path) if kind.sniff(file)]
-            if len(files) == 1 or (files and files[0].name in USUAL_NAMES):
-                path = files[0]
-        return path, kind, "as asked"
+        return _as_asked(path, config.format)
     for name in ("labels.csv", "labels.tsv"):  # our own name: it is meant, whatever lies beside it
         if (path / name).is_file():
             path = path / name
-    for kind in FORMATS.values():
-        if reason := kind.sniff(path):
-            return path, kind, reason
+    if found := _sniffed(path):
+        return found
     if path.is_dir():
-        deeper = [entry for entry in path.iterdir() if entry.name[0] != "." and entry.name not in NOT_OURS]
-        if len(deeper) == 1 and deeper[0].is_dir():  # an archive was unpacked into a folder of its own
-            return find_format(replace(config, path=str(deeper[0])))
-        inside = _only_label_file(path)
-        for kind in FORMATS.values():
-            if reason := kind.sniff(inside):
-                return inside, kind, reason
-        path = inside
+        if deeper := _only_folder(path):  # an archive was unpacked into a folder of its own
+            return find_format(replace(config, path=str(deeper)))
+        path = _only_label_file(path)
+        if found := _sniffed(path):
+            return found
     if path.suffix.lower() == ".json":
         deque(json_events(path), maxlen=0)  # says so where it is damaged
     hint = UNREADABLE.get(path.suffix.lower(), f"name it with --format ({', '.join(FORMATS)})")
     raise DataError(f"we do not know what kind of label file {path} is; {hint}")
+
+
+def _existing(given: str) -> Path:
+    if not given:
+        raise DataError("no data given; name a label file, a folder of data, or 'scenes' for the embedded data")
+    path = Path(given)
+    if not path.exists() and not is_pattern(path):
+        near = [str(p) for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise DataError(f"{path} does not exist{closest(str(path), near) if near else ''}")
+    return path
+
+
+def _as_asked(path: Path, name: str) -> tuple[Path, Format, str]:
+    """The format of this name; in a folder that is not in it, the one file that is."""
+    if name not in FORMATS:
+        raise DataError(f"we do not know the format {name!r}{closest(name, FORMATS)} (data.format)")
+    kind = FORMATS[name]
+    if path.is_dir() and not kind.sniff(path):
+        files = [file for file in _candidates(path) if kind.sniff(file)]
+        if len(files) == 1 or (files and files[0].name in USUAL_NAMES):
+            path = files[0]
+    return path, kind, "as asked"
+
+
+def _sniffed(path: Path) -> tuple[Path, Format, str] | None:
+    for kind in FORMATS.values():
+        if reason := kind.sniff(path):
+            return path, kind, reason
+    return None
+
+
+def _only_folder(path: Path) -> Path | None:
+    """The one thing in this folder, if it is a folder."""
+    entries = [entry for entry in path.iterdir() if entry.name[0] != "." and entry.name not in NOT_OURS]
+    entries = [entry for entry in entries if not is_at_work(entry)]  # the folder of the run that asks
+    return entries[0] if len(entries) == 1 and entries[0].is_dir() else None
 
 
 def _candidates(folder: Path) -> list[Path]:

@@ -31,6 +31,7 @@ from manylabel.error import DataError
 from manylabel.labels import ABSENT, UNKNOWN
 
 SUFFIXES = (".csv", ".tsv")
+NAMED = 12  # columns in a message
 
 
 def read_csv(path: Path, config: DataConfig) -> Reading:
@@ -38,9 +39,10 @@ def read_csv(path: Path, config: DataConfig) -> Reading:
     sheet = open_sheet(path)
     file_column = sheet.files()
     if file_column is None:
-        raise DataError(
-            f"{path} has no column with the image files (row 1 has: {', '.join(sheet.header)}); call it 'file_name'"
+        has = ", ".join(sheet.header[:NAMED]) + (
+            f" … and {more} more" if (more := len(sheet.header) - NAMED) > 0 else ""
         )
+        raise DataError(f"{path} has no column with the image files (row 1 has: {has}); call it 'file_name'")
     notes: list[str] = []
     if plain_name(sheet.header[file_column]) not in FILE_COLUMNS:
         notes.append(f"the image files are in column {sheet.header[file_column]!r}")

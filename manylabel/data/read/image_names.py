@@ -14,6 +14,7 @@ from manylabel.data.source import FileSource
 from manylabel.data.walk import ImageIndex
 from manylabel.error import DecodeError
 
+BYTES = "surrogateescape"  # %e9 may stand for a byte of a file name that is not UTF-8
 UPLOAD_PREFIX = re.compile(r"^[0-9a-f]{8}-(?=.)")  # Label Studio puts it before the name of an uploaded file
 
 
@@ -93,14 +94,14 @@ def names_of(address: str) -> tuple[str, ...]:
     """What the file behind an address may be called here, the likeliest first."""
     try:
         parts = urlsplit(address)
-        local = parse_qs(parts.query).get("d", []) if "local-files" in parts.path else []
+        local = parse_qs(parts.query, errors=BYTES).get("d", []) if "local-files" in parts.path else []
     except ValueError:  # looks like an address but is none
         return (address,)
     if local:
         return (local[0],)
-    path = unquote(parts.path).lstrip("/") if parts.scheme and "://" in address else address
+    path = unquote(parts.path, errors=BYTES).lstrip("/") if parts.scheme and "://" in address else address
     folder, slash, name = path.rpartition("/")
-    names = [path, unquote(path)]
+    names = [path, unquote(path, errors=BYTES)]
     if UPLOAD_PREFIX.match(name):
-        names += [folder + slash + UPLOAD_PREFIX.sub("", name), UPLOAD_PREFIX.sub("", unquote(name))]
+        names += [folder + slash + UPLOAD_PREFIX.sub("", name), UPLOAD_PREFIX.sub("", unquote(name, errors=BYTES))]
     return tuple(dict.fromkeys(names))

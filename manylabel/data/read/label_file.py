@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from manylabel.data.read.text_file import parse_json, read_text
-from manylabel.data.read.yaml_file import parse_yaml
 from manylabel.error import DataError
 from manylabel.hierarchy import Hierarchy, LabelFacts
+from manylabel.storage.yaml_text import MOST_OF_LABELS, parse_yaml
 from manylabel.suggest import closest
 
 FIELDS = ("parents", "synonyms", "description")
@@ -48,7 +48,7 @@ def _add(facts: dict[str, LabelFacts], name: str, entry: LabelFacts, where: str)
 
 
 def _from_mapping(path: Path, text: str) -> dict[str, LabelFacts]:
-    values = parse_json(text, str(path), rows=True) if path.suffix.lower() == ".json" else parse_yaml(text, str(path))
+    values = parse_json(text, str(path), rows=True) if path.suffix.lower() == ".json" else _yaml(text, path)
     if not isinstance(values, (list, dict)):
         raise DataError(f"{path}: write a list of labels, or 'label: {{parents: [...]}}' for each")
     facts: dict[str, LabelFacts] = {}
@@ -60,6 +60,10 @@ def _from_mapping(path: Path, text: str) -> dict[str, LabelFacts]:
             raise DataError(f"{where}: write 'parents', 'synonyms' and 'description' below it, not {entry!r:.60}")
         _add(facts, str(name), _facts(dict(entry or {}), where), where)
     return facts
+
+
+def _yaml(text: str, path: Path) -> Any:
+    return parse_yaml(text, str(path), most=MOST_OF_LABELS, references=False)
 
 
 def _facts(entry: dict[str, Any], where: str) -> LabelFacts:

@@ -171,8 +171,7 @@ class _Survey:
     """What the rows look like, in memory that does not grow with them."""
 
     def __init__(self, columns: Sequence[str], config: DataConfig) -> None:
-        ignored = {name.lower() for name in config.ignore_columns}
-        self._is_ignored = lambda name: name.lower() in ignored or plain_name(name) in ignored
+        self._ignored = {name.lower() for name in config.ignore_columns}
         self.count = self.filled = self.list_texts = 0
         self.numbers = False  # a label is a number
         self.answers: dict[str, bool | None] = {}  # field → it answers about a label; None = only blanks so far
@@ -186,6 +185,9 @@ class _Survey:
     @property
     def all_list_text(self) -> bool:
         return bool(self.list_texts) and self.list_texts == self.filled
+
+    def _is_ignored(self, name: str) -> bool:
+        return name.lower() in self._ignored or plain_name(name) in self._ignored
 
     def _meet(self, name: str) -> None:
         if not self._is_ignored(name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,9 +101,9 @@ def _checked_header(path: Path, cells: list[str]) -> tuple[str, ...]:
         header = header[:-1]
     if header[0] == "":
         header = ("Unnamed: 0", *header[1:])
-    for name in header:
-        if header.count(name) > 1:
-            raise DataError(f"{path}, row 1: {header.count(name)} columns are called {name!r}; keep one of them")
+    name, times = Counter(header).most_common(1)[0]
+    if times > 1:
+        raise DataError(f"{path}, row 1: {times} columns are called {name!r}; keep one of them")
     for kind in COLUMN_KINDS:
         same = [cell for cell in header if plain_name(cell) in kind]
         if len(same) > 1:

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from manylabel.atomic import replacing
 from manylabel.config import DataConfig
 from manylabel.data.read.sheet import open_sheet
 from manylabel.data.table import SPLITS, Table
 from manylabel.error import DataError
-from manylabel.spreadsheet import safe_cell
+from manylabel.spreadsheet import refuse_cell, safe_cell, sheet_writer
+from manylabel.storage.atomic import replacing
 from manylabel.suggest import closest
 
 
 def write_split_file(path: Path, parts: Mapping[str, str | int], column: str = "split") -> None:
     """`parts` maps each image to its split, or with column='fold' to its fold."""
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file, lineterminator="\n")
+        rows = sheet_writer(file)
         rows.writerow(["file_name", column])
-        rows.writerows((safe_cell(key), part) for key, part in parts.items())
+        for key, part in parts.items():
+            refuse_cell(key, str(path), "the name")
+            rows.writerow((safe_cell(key), part))
 
 
 def is_split_file(path: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from manylabel.data.shard.tar_index import TarIndex
 from manylabel.data.shard.tar_source import TarSource
 from manylabel.data.walk import is_image_name
 from manylabel.error import DataError, DecodeError
+from manylabel.storage.json_text import parse_json
 
 LABEL_KINDS = ("json", "labels.txt", "cls", "txt")  # the first that holds labels gives them
 PEEK = 100  # samples looked at to find out which
@@ -144,12 +144,7 @@ def _has_labels(row: dict[str, Any]) -> bool:
 
 
 def _fields(text: str, where: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{where}, row {error.lineno}: no valid JSON ({error.msg}); pack it again") from None
-    except RecursionError:
-        raise DataError(f"{where}: JSON nested too deep to be a label file") from None
+    value = parse_json(text, where, rows=True, advice="pack it again", nan=True)
     if isinstance(value, list):
         return {LABEL_COLUMNS[0]: value}
     if not isinstance(value, dict):

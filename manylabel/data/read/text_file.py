@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import numpy as np
+from typing import Any
 
 from manylabel.error import DataError
+from manylabel.storage import json_text as storage
+from manylabel.storage.json_depth import ShallowJson
 
-DEEPEST = 100  # levels of JSON
-STEP = np.zeros(256, np.int32)  # by how much each byte changes the level
-STEP[list(b"[{")], STEP[list(b"]}")] = 1, -1
+LONGEST_LINE = 1 << 25  # characters
 
 
 def read_text(path: Path) -> str:
@@ -28,7 +26,13 @@ def text_lines(path: Path) -> Iterator[str]:
     _refuse_odd_file(path)
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            yield from file
+            for number in itertools.count(1):
+                line = file.readline(LONGEST_LINE)
+                if len(line) == LONGEST_LINE:
+                    raise DataError(f"{path}, row {number}: longer than a line of labels can be; is it the right file?")
+                if not line:
+                    return
+                yield line
     except UnicodeDecodeError:
         raise DataError(
             f"{path}, row {_undecodable_line(path)}: not UTF-8 text; save the file with UTF-8 encoding"
@@ -39,7 +43,7 @@ def text_lines(path: Path) -> Iterator[str]:
 
 def _undecodable_line(path: Path) -> int:
     with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), 1):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError:
@@ -97,18 +101,8 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(text: str | bytes, where: str, rows: bool = False) -> Any:
-    """A short JSON text; errors say `where` it stands, and in which of its rows."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        line = f", row {error.lineno}" if rows else ""
-        raise DataError(f"{where}{line}: cut off or no valid JSON ({error.msg}); export it again") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{where}: not UTF-8 text") from None
-    except ValueError as error:  # a number of thousands of digits
-        raise DataError(f"{where}: no valid JSON ({_first_line(error)})") from None
-    except RecursionError:
-        raise DataError(f"{where}: nested too deep to be labels") from None
+    """A short JSON text of labels, in which NaN, as Python writes it, may stand for nothing."""
+    return storage.parse_json(text, where, DataError, rows=rows, nan=True)
 
 
 def json_kind(path: Path) -> str:
@@ -145,36 +139,6 @@ def mentions(path: Path, *words: bytes) -> bool:
 def _refuse_odd_file(path: Path) -> None:
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is a folder or a pipe, not a file; name a file")
-
-
-class ShallowJson:
-    """A stream of JSON that ends in an error where it is nested deeper than any label file: a parser keeps the path to
-    where it is, so that 200 kB of brackets would take gigabytes."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.file = file
-        self.depth = 0
-        self.in_text = False
-        self.escaped = False
-
-    def read(self, size: int = -1) -> bytes:
-        data = self.file.read(size)
-        self._look(data)
-        return data
-
-    def _look(self, data: bytes) -> None:
-        if self.escaped:
-            data = b"_" + data[1:]
-        plain = data.replace(b"\\\\", b"__")
-        self.escaped = plain.endswith(b"\\")
-        signs = np.frombuffer(plain.replace(b'\\"', b"__"), np.uint8)
-        quotes = np.cumsum(signs == ord('"')) + self.in_text
-        depth = self.depth + np.cumsum(np.where(quotes % 2 == 0, STEP[signs], 0))
-        if len(depth):
-            if depth.max() > DEEPEST:
-                raise ValueError(f"nested more than {DEEPEST} deep")
-            self.depth = int(depth[-1])
-            self.in_text = bool(quotes[-1] % 2)
 
 
 def _first_line(error: Exception) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from manylabel.data.read.text_file import read_text
-from manylabel.data.read.yaml_file import parse_yaml
 from manylabel.data.table import SPLITS
 from manylabel.error import DataError
+from manylabel.storage.yaml_text import MOST_OF_LABELS, parse_yaml
 
 SUFFIXES = (".yaml", ".yml")
 USUAL_NAMES = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
@@ -99,7 +99,7 @@ def read_yaml(file: Path) -> DataYaml:
 
 
 def _load(text: str, file: Path) -> dict[Any, Any]:
-    values = parse_yaml(text, str(file))
+    values = parse_yaml(text, str(file), most=MOST_OF_LABELS, references=False)
     if not isinstance(values, dict):
         raise DataError(f"{file}: it must say 'train: …', 'val: …' and 'names: …', one below the other")
     return values

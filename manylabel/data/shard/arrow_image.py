@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from manylabel.data.file_stamp import file_stamp
 from manylabel.error import DataError, DecodeError
 
 IMAGE_COLUMNS = ("image", "img", "images", "jpg", "jpeg", "png", "webp", "image_bytes", "bytes", "photo", "picture")
@@ -119,15 +120,6 @@ def file_names(column: Any) -> Any:
     if at < 0:
         return None
     return pyarrow.chunked_array([chunk.field(at) for chunk in column.chunks], kind.field(at).type)
-
-
-def file_stamp(path: Path) -> str:
-    """Text that changes when a file does."""
-    try:
-        facts = path.stat()
-    except OSError:
-        return f"{path}|missing"
-    return f"{os.path.abspath(path)}|{facts.st_size}|{facts.st_mtime_ns}"
 
 
 def row_key(part: str, row: int) -> str:

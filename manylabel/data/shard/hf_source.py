@@ -6,17 +6,18 @@ state.json   dataset_info.json   *.arrow      of one
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from manylabel.data.shard.arrow_image import Cells, file_names, file_stamp, need_pyarrow, part_and_row, row_key
+from manylabel.data.file_stamp import file_stamp
+from manylabel.data.shard.arrow_image import Cells, file_names, need_pyarrow, part_and_row, row_key
 from manylabel.data.shard.recent import Recent
 from manylabel.data.source import EncodedSource
 from manylabel.error import DataError, DecodeError
+from manylabel.storage.json_text import read_object
 
 OPEN_PARTS = 16
 
@@ -45,15 +46,7 @@ def hf_parts(folder: Path) -> dict[str, Path]:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is cut off or no valid JSON; save the data set again with save_to_disk") from error
-    if not isinstance(value, dict):
-        raise DataError(f"{path} must hold a JSON object; save the data set again with save_to_disk")
-    return value
+    return read_object(path, advice="save the data set again with save_to_disk")
 
 
 def hf_features(folder: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from manylabel.data.file_stamp import file_stamp
 from manylabel.data.shard.arrow_image import Cells, file_names, need_pyarrow, part_and_row, row_key
 from manylabel.data.shard.blocks import Blocks
 from manylabel.data.shard.locate import Shard
@@ -72,6 +72,8 @@ class ParquetShard:
     path: Path
     length: int
     changed: int  # ns
+    inode: int
+    stamp: str
     ends: np.ndarray  # [groups] int64, rows up to the end of each
     largest: int  # bytes of images in a row group
 
@@ -85,7 +87,8 @@ class ParquetShard:
             ends = np.cumsum(rows, dtype=np.int64)
         if min(rows, default=0) < 0 or min(sizes, default=0) < 0 or (np.diff(ends, prepend=0) < 0).any():
             raise DataError(_damaged(path))
-        shard = cls(path, facts.st_size, facts.st_mtime_ns, ends, max(sizes, default=0))
+        stamp = file_stamp(path, facts)
+        shard = cls(path, facts.st_size, facts.st_mtime_ns, facts.st_ino, stamp, ends, max(sizes, default=0))
         if shard.largest > LARGEST_GROUP:
             raise DataError(
                 f"{path}, row group {sizes.index(shard.largest)}: {shard.largest / 1e9:.1f} GB of images in one row group "
@@ -162,7 +165,7 @@ class ParquetSource(EncodedSource):
 
     def _open(self, shard: ParquetShard) -> Any:
         facts = shard.path.stat()
-        if (facts.st_size, facts.st_mtime_ns) != (shard.length, shard.changed):
+        if (facts.st_size, facts.st_mtime_ns, facts.st_ino) != (shard.length, shard.changed, shard.inode):
             raise DecodeError(f"{shard.path} was changed while it was in use; start again")
         return open_parquet(shard.path, self.column)
 
@@ -171,7 +174,7 @@ class ParquetSource(EncodedSource):
         names = self._names.get((shard.path, group), lambda: self._file_names(shard, group), _weight)
         beside = "" if names is None or at >= len(names) else self.cells.stamp(names[at].as_py())
         row = part_and_row(key)[1]
-        return f"{os.path.abspath(shard.path)}|{shard.length}|{shard.changed}|{self.column}|{row}|{beside}"
+        return f"{shard.stamp}|{self.column}|{row}|{beside}"
 
     def _file_names(self, shard: ParquetShard, group: int) -> Any:
         """What the cells call their files; the images are not read for that."""

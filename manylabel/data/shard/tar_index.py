@@ -1,31 +1,21 @@
-"""Where each file of a tar shard is: found by one walk over its headers, kept in the cache folder.
-
-<cache folder>/shards/<path>.npz    valid as long as the shard has the same size and time of change
-"""
+"""Where each file of a tar shard is: found by one walk over its headers, and kept (tar_index_cache.py)."""
 
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 import os
-import zipfile
-import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from manylabel.atomic import write_bytes
-from manylabel.cache_folder import cache_folder
+from manylabel.data.file_stamp import file_stamp
 from manylabel.data.shard.tar_header import Member, TarWalk
+from manylabel.data.shard.tar_index_cache import ARRAYS, recall, remember
 from manylabel.error import DataError
-
-FORMAT = 1
-ARRAYS = ("names", "ends", "offsets", "sizes", "hashes", "order")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +25,8 @@ class TarIndex:
     path: Path
     length: int  # of the shard in bytes, when it was walked
     changed: int  # time of its last change then, in ns
+    inode: int
+    stamp: str  # of the shard then
     flaw: str  # what is wrong with its end; '' = nothing
     names: np.ndarray  # uint8, all names in a row
     ends: np.ndarray  # [n] int64, where each name ends
@@ -78,12 +70,13 @@ def open_index(path: Path) -> TarIndex:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
     try:
         facts = os.fstat(handle)
-        kept = _kept_at(path)
-        index = _recall(kept, path, facts.st_size, facts.st_mtime_ns)
-        if index is None:
-            index = _walk(handle, path, facts.st_size, facts.st_mtime_ns)
-            with suppress(OSError):  # it only saves time
-                write_bytes(kept, _packed(index))
+        stamp = file_stamp(path, facts)
+        about = (path, facts.st_size, facts.st_mtime_ns, facts.st_ino, stamp)
+        kept = recall(path, stamp)
+        if kept is not None:
+            return TarIndex(*about, **kept)
+        index = TarIndex(*about, **_walk(handle, path))
+        remember(path, stamp, index.flaw, index.names, {name: getattr(index, name) for name in ARRAYS})
         return index
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
@@ -100,25 +93,23 @@ def first_names(path: Path, count: int) -> list[str]:
         os.close(handle)
 
 
-def _walk(handle: int, path: Path, length: int, changed: int) -> TarIndex:
+def _walk(handle: int, path: Path) -> dict[str, Any]:
+    """What an index says about the files."""
     walk = TarWalk(handle, path)
     members = [Member(name, m.offset, m.size) for m in walk if (name := plain_name(m.name))]
     names = [member.name.encode("utf-8", "backslashreplace") for member in members]
     hashes = np.fromiter(map(_hash, names), np.uint64, len(names))
     order = np.argsort(hashes, kind="stable")
     _refuse_repeated(path, names, hashes, order)
-    return TarIndex(
-        path,
-        length,
-        changed,
-        walk.flaw,
-        names=np.frombuffer(b"".join(names), np.uint8),
-        ends=np.cumsum([len(name) for name in names], dtype=np.int64),
-        offsets=np.array([member.offset for member in members], np.int64),
-        sizes=np.array([member.size for member in members], np.int64),
-        hashes=hashes[order],
-        order=order,
-    )
+    return {
+        "flaw": walk.flaw,
+        "names": np.frombuffer(b"".join(names), np.uint8),
+        "ends": np.cumsum([len(name) for name in names], dtype=np.int64),
+        "offsets": np.array([member.offset for member in members], np.int64),
+        "sizes": np.array([member.size for member in members], np.int64),
+        "hashes": hashes[order],
+        "order": order,
+    }
 
 
 def plain_name(name: str) -> str:
@@ -141,39 +132,3 @@ def _refuse_repeated(path: Path, names: list[bytes], hashes: np.ndarray, order: 
 
 def _hash(name: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest())
-
-
-# --- the cache --------------------------------------------------------------------------------------------------
-
-
-def _kept_at(path: Path) -> Path:
-    name = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:32]
-    return cache_folder() / "shards" / f"{name}.npz"
-
-
-def _packed(index: TarIndex) -> bytes:
-    facts = {"format": FORMAT, "length": index.length, "changed": index.changed, "flaw": index.flaw}
-    file = io.BytesIO()
-    np.savez(
-        file,
-        facts=np.frombuffer(json.dumps(facts).encode(), np.uint8),
-        **{name: getattr(index, name) for name in ARRAYS},
-    )
-    return file.getvalue()
-
-
-def _recall(kept: Path, path: Path, length: int, changed: int) -> TarIndex | None:
-    """What was kept about this very shard; None when there is nothing, or it is damaged."""
-    try:
-        with np.load(kept, allow_pickle=False) as file:
-            facts = json.loads(file["facts"].tobytes())
-            if (facts["format"], facts["length"], facts["changed"]) != (FORMAT, length, changed):
-                return None
-            arrays = {name: file[name] for name in ARRAYS}
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
-        return None
-    count = len(arrays["ends"])
-    fits = all(len(arrays[name]) == count for name in ARRAYS[1:])
-    if not fits or (count and int(arrays["ends"][-1]) != len(arrays["names"])):
-        return None
-    return TarIndex(path, length, changed, str(facts["flaw"]), **arrays)

@@ -26,7 +26,7 @@ class _Handle:
     def __init__(self, index: TarIndex) -> None:
         self.number = os.open(index.path, os.O_RDONLY)
         facts = os.fstat(self.number)
-        if (facts.st_size, facts.st_mtime_ns) != (index.length, index.changed):
+        if (facts.st_size, facts.st_mtime_ns, facts.st_ino) != (index.length, index.changed, index.inode):
             raise DecodeError(f"{index.path} was changed while it was in use; start again")
 
     def __del__(self) -> None:
@@ -65,6 +65,10 @@ class TarSource(EncodedSource):
                 return index, number
         raise DecodeError(f"there is no {key!r} in the shards")
 
+    def path(self, key: str) -> Path:
+        """The shard that holds an image."""
+        return self.find(key)[0].path
+
     def raw(self, key: str) -> bytes:
         return self.member(*self.find(key))
 
@@ -91,7 +95,7 @@ class TarSource(EncodedSource):
     def stamp(self, key: str) -> str:
         index, number = self.find(key)
         place = f"{index.offsets[number]}|{index.sizes[number]}"
-        return f"{os.path.abspath(index.path)}|{index.length}|{index.changed}|{place}"
+        return f"{index.stamp}|{place}"
 
     def images(self) -> Iterator[tuple[str, str]]:
         """(name for people, key) of everything that looks like an image."""

@@ -18,14 +18,15 @@ from typing import IO, Any
 
 import numpy as np
 
-from manylabel.atomic import replacing
 from manylabel.data.mask import AnyMask, Polygons
 from manylabel.data.read.coco import NEGATIVE, PARTIAL
 from manylabel.data.record import Record, Thing
 from manylabel.data.write.place_images import ImagePlacer
+from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
 from manylabel.error import DataError, DecodeError
 from manylabel.labels import UNKNOWN
+from manylabel.storage.atomic import replacing
 
 _text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 DECIMALS = (2, 3)  # of a corner, tried before its float32 is written out in full
@@ -34,17 +35,18 @@ DECIMALS = (2, 3)  # of a corner, tried before its float32 is written out in ful
 def write_coco(content: Content, path: Path) -> list[str]:
     """To `path` if it ends in .json, else to annotations/instances_<split>.json in the folder `path`, one per split."""
     single = path.suffix.lower() == ".json"
-    placer = ImagePlacer(content.source, (path.parent if single else path) / "images", content.images)
+    placer = ImagePlacer(content.source, (path.parent if single else path) / "images", content.images, content.taken)
     notes = placer.note()
-    writer = _Writer(content, placer)
+    writer = _Writer(content)
     with ExitStack() as stack:
         files: dict[Path, _File] = {}
-        for number, record in enumerate(content.records, 1):
-            name = f"instances_{record.split}.json" if record.split else "instances.json"
-            target = path if single else path / "annotations" / name
+        entries = placed(content.records, lambda record: placer.place(record.key), content.taken)
+        for number, (record, name) in enumerate(entries, 1):
+            part = f"instances_{record.split}.json" if record.split else "instances.json"
+            target = path if single else path / "annotations" / part
             if target not in files:
                 files[target] = stack.enter_context(_File(stack.enter_context(replacing(target))))
-            files[target].add(writer.image(record, number), writer.annotations(record, number))
+            files[target].add(writer.image(record, name, number), writer.annotations(record, number))
         if not single:
             _refuse_others(path / "annotations", files)
         categories = [{"id": i, "name": name, "supercategory": name} for i, name in enumerate(content.labels, 1)]
@@ -95,16 +97,15 @@ class _File:
 class _Writer:
     """Records as entries of 'images' and 'annotations'."""
 
-    def __init__(self, content: Content, placer: ImagePlacer) -> None:
+    def __init__(self, content: Content) -> None:
         self.content = content
-        self.placer = placer
         self.number = {name: i for i, name in enumerate(content.labels, 1)}
         self.written = 0  # annotations
         self.odd: Counter[str] = Counter()  # what a person should know → how often
         self.size: tuple[int, int] | None = None  # of the image that is being written
 
-    def image(self, record: Record, number: int) -> dict[str, Any]:
-        entry: dict[str, Any] = {"id": number, "file_name": self.placer.place(record.key)}
+    def image(self, record: Record, name: str, number: int) -> dict[str, Any]:
+        entry: dict[str, Any] = {"id": number, "file_name": name}
         self.size = record.size or self._measured(record.key)
         if self.size is not None:
             entry |= {"width": self.size[0], "height": self.size[1]}
@@ -207,4 +208,4 @@ def _area(mask: Polygons) -> float:
     return round(float(whole), 2)
 
 
-TARGET = Target("coco", "COCO", write_coco)
+TARGET = Target("coco", "COCO", write_coco, files=("annotations/instances*.json",))

@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from pathlib import Path
 
-from manylabel.atomic import replacing
 from manylabel.data.read.label_cells import DELIMITERS, Survey
+from manylabel.data.record import Record
 from manylabel.data.write.place_images import ImagePlacer
+from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
 from manylabel.error import DataError
 from manylabel.labels import UNKNOWN
-from manylabel.spreadsheet import safe_cell
+from manylabel.spreadsheet import refuse_cell, safe_cell, sheet_writer
+from manylabel.storage.atomic import replacing
 
 
 def write_csv(content: Content, path: Path) -> list[str]:
     """To `path` if it ends in .csv or .tsv, else to labels.csv in the folder `path`, images beside it."""
     file = path if path.suffix.lower() in (".csv", ".tsv") else path / "labels.csv"
-    placer = ImagePlacer(content.source, file.parent / "images", content.images)
+    placer = ImagePlacer(content.source, file.parent / "images", content.images, content.taken)
     delimiter = choose_delimiter(content.labels)
     columns = _columns(content)
     cells: list[str] = []  # of the first rows, to see whether a reader would find the delimiter
     named: set[str] = set()
     things = 0
     with replacing(file) as temporary, open(temporary, "w", newline="", encoding="utf-8") as out:
-        rows = csv.writer(out, delimiter="\t" if file.suffix.lower() == ".tsv" else ",", lineterminator="\n")
+        rows = sheet_writer(out, "\t" if file.suffix.lower() == ".tsv" else ",")
         rows.writerow(columns)
-        for record in content.records:
+        for record, name in placed(content.records, lambda record: placer.place(record.key), content.taken):
+            _refuse_odd(record, name)
             values = {
-                "file_name": placer.place(record.key),
+                "file_name": name,
                 "labels": delimiter.join(record.present),
                 "absent_labels": delimiter.join(record.absent),
                 "unknown_labels": delimiter.join(record.unknown),
                 "split": record.split or "",
                 "group": record.group or "",
             }
-            rows.writerow([safe_cell(values[name]) for name in columns])
+            rows.writerow([safe_cell(values[column]) for column in columns])
             named.update(record.present, record.absent, record.unknown)
             things += len(record.things)
             if len(cells) < 100_000:
@@ -63,6 +65,15 @@ def _columns(content: Content) -> list[str]:
     return ["file_name", "labels", *(name for name, is_needed in needed.items() if is_needed)]
 
 
+def _refuse_odd(record: Record, name: str) -> None:
+    """Before what we could not read again is written."""
+    refuse_cell(name, record.where, "the name")
+    if record.group:
+        refuse_cell(record.group, record.where, "the group")
+    for label in (*record.present, *record.absent, *record.unknown):
+        refuse_cell(label, record.where, "label")
+
+
 def choose_delimiter(labels: Iterable[str]) -> str:
     """One that is in no label."""
     names = list(labels)
@@ -74,4 +85,4 @@ def choose_delimiter(labels: Iterable[str]) -> str:
     )
 
 
-TARGET = Target("csv", "CSV", write_csv)
+TARGET = Target("csv", "CSV", write_csv, files=("labels.csv",), begins=(b"file_name,labels", b"file_name\tlabels"))

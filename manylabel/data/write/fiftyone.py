@@ -9,28 +9,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from manylabel.atomic import write_json
 from manylabel.data.record import Record, Thing
 from manylabel.data.source import FileSource
 from manylabel.data.write.held import Tally, image_size, shares, tri_state
 from manylabel.data.write.json_list import json_list
 from manylabel.data.write.place_images import ImagePlacer
+from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
+from manylabel.storage.atomic import write_json
+from manylabel.storage.output import MADE_BY
 
 
 def write_fiftyone(content: Content, path: Path) -> list[str]:
     """Into the folder `path`; labels in 'ground_truth', boxes in 'detections', splits as tags."""
-    placer = ImagePlacer(content.source, path / "data", content.images)
+    placer = ImagePlacer(content.source, path / "data", content.images, content.taken)
     # FiftyOne takes a path that is not absolute as one inside its own folder
     leave = content.images == "leave" and isinstance(content.source, FileSource)
     folder = f"{content.source.root.resolve()}/" if leave else "data/"  # type: ignore[attr-defined]
     tally = Tally()
     with json_list(path / "samples.json", "samples") as add:
-        for record in content.records:
+        for record, name in placed(content.records, lambda record: placer.place(record.key), content.taken):
             tally.add(record)
-            add(_sample(record, content, folder + placer.place(record.key)))
+            add(_sample(record, content, folder + name))
     labels = list(content.labels)
-    write_json(path / "metadata.json", {"media_type": "image", "default_classes": labels, "info": {"classes": labels}})
+    info = {"made_by": MADE_BY, "classes": labels}
+    write_json(path / "metadata.json", {"media_type": "image", "info": info, "default_classes": labels})
     return [*placer.note(), *tally.notes("FiftyOne", flags_are_kept=True)]
 
 
@@ -63,4 +66,5 @@ def _detection(thing: Thing, size: tuple[int, int]) -> dict[str, Any]:
     return detection
 
 
-TARGET = Target("fiftyone", "FiftyOne", write_fiftyone, images="link")
+FILES = ("samples.json", "metadata.json")
+TARGET = Target("fiftyone", "FiftyOne", write_fiftyone, FILES, begins=(b'{"samples": [',), images="link")

@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from manylabel.atomic import replacing, write_text
 from manylabel.data.record import Record, Thing
 from manylabel.data.write.held import Tally, tri_state
-from manylabel.data.write.json_list import json_text
 from manylabel.data.write.place_images import ImagePlacer
+from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
 from manylabel.error import DataError
+from manylabel.storage.atomic import replacing, write_text
+from manylabel.storage.json_text import to_json
 
 FOLDERS = {"train": "train", "val": "validation", "test": "test"}  # as the datasets library looks for them
 METADATA = "metadata.jsonl"
+FILES = (METADATA, f"*/{METADATA}")
+LABELS = ("labels.txt", "labels.json")
 
 
 @dataclass
@@ -51,19 +54,27 @@ class _Plan:
 def write_imagefolder(content: Content, path: Path) -> list[str]:
     """Into the folder `path`; images left where they are give one metadata file with a split field instead."""
     plan = _Plan.of(content)
+    others = [path / name for name in LABELS if (path / name).exists()]
+    if others and not any(file for name in FILES for file in path.glob(name)):
+        raise DataError(f"{others[0]} is there already and was not written by manylabel; write to another folder")
     by_folder = bool(plan.splits) and content.images != "leave"
     folders = {split: path / FOLDERS[split] if by_folder else path for split in plan.splits} or {"": path}
-    placers = {split: ImagePlacer(content.source, folder, content.images) for split, folder in folders.items()}
+    placers = {
+        split: ImagePlacer(content.source, folder, content.images, content.taken) for split, folder in folders.items()
+    }
     with ExitStack() as stack:
         files: dict[Path, TextIO] = {}
         for folder in dict.fromkeys(folders.values()):
             temporary = stack.enter_context(replacing(folder / METADATA))
             files[folder] = stack.enter_context(open(temporary, "w", encoding="utf-8", newline="\n"))
-        for record in content.records:
-            placer = placers[record.split or ""]
+
+        def place(record: Record) -> str:
+            return _placed(placers[record.split or ""], record, strip=by_folder and plan.in_split_folders)
+
+        for record, name in placed(content.records, place, content.taken):
             row = _row(record, content, plan) | ({"split": record.split} if plan.splits and not by_folder else {})
-            row["file_name"] = _placed(placer, record, strip=by_folder and plan.in_split_folders)
-            files[folders[record.split or ""]].write(json_text(row) + "\n")
+            row["file_name"] = name
+            files[folders[record.split or ""]].write(to_json(row, indent=None) + "\n")
     return [*next(iter(placers.values())).note(), *_notes(content, plan, path)]
 
 
@@ -72,7 +83,7 @@ def _placed(placer: ImagePlacer, record: Record, strip: bool) -> str:
     if not strip:
         return placer.place(record.key)
     folder = f"{FOLDERS[record.split or '']}/"
-    outside = ImagePlacer(placer.source, placer.folder.parent, placer.how)
+    outside = ImagePlacer(placer.source, placer.folder.parent, placer.how, placer.taken)
     return outside.place(record.key).removeprefix(folder)
 
 
@@ -109,10 +120,12 @@ def _row(record: Record, content: Content, plan: _Plan) -> dict[str, Any]:
 def _notes(content: Content, plan: _Plan, path: Path) -> list[str]:
     notes = plan.tally.notes("an imagefolder", flags_are_kept=True)
     if content.labels.names != tuple(sorted(plan.tally.names)):  # an imagefolder has no list of labels
-        write_text(path / "labels.txt", "".join(f"{name}\n" for name in content.labels))
+        names = list(content.labels)
+        lines = all(name.splitlines() == [name] and name.strip() == name for name in names)
+        file = path / LABELS[0 if lines else 1]
+        write_text(file, "".join(f"{name}\n" for name in names) if lines else to_json(names))
         notes.append(
-            f"labels.txt has all {len(content.labels)} labels in their order; keep it by reading with "
-            f"--set data.labels={path / 'labels.txt'}"
+            f"{file.name} has all {len(names)} labels in their order; keep it by reading with --set data.labels={file}"
         )
     partly = [name for name, splits in plan.filled.items() if splits and len(splits) < len(plan.splits)]
     if partly:
@@ -123,4 +136,6 @@ def _notes(content: Content, plan: _Plan, path: Path) -> list[str]:
     return notes
 
 
-TARGET = Target("imagefolder", "Hugging Face imagefolder", write_imagefolder, images="link")
+TARGET = Target(
+    "imagefolder", "Hugging Face imagefolder", write_imagefolder, FILES, begins=(b'{"file_name": ',), images="link"
+)

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from manylabel.atomic import replacing
-
-
-def json_text(value: Any) -> str:
-    """On one line, with every character as itself; NaN is refused, as it is no JSON."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+from manylabel.storage.atomic import replacing
+from manylabel.storage.json_text import to_json
 
 
 @contextmanager
 def json_list(path: Path, field: str = "") -> Iterator[Callable[[Any], None]]:
     """`with json_list(path) as add: add(item)`; with a field, the list is inside an object under that name."""
     with replacing(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as out:
-        out.write(f"{{{json_text(field)}: [" if field else "[")
+        out.write(f"{{{to_json(field, indent=None)}: [" if field else "[")
         separator = "\n"
 
         def add(item: Any) -> None:
             nonlocal separator
-            out.write(separator + json_text(item))
+            out.write(separator + to_json(item, indent=None))
             separator = ",\n"
 
         yield add

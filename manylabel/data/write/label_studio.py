@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from manylabel.atomic import write_text
 from manylabel.data.read.label_studio_config import CONFIG_NAME
 from manylabel.data.record import Record
 from manylabel.data.write.held import Tally, image_size, shares, tri_state
 from manylabel.data.write.json_list import json_list
 from manylabel.data.write.place_images import ImagePlacer
+from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
-from manylabel.output import check_output
+from manylabel.error import DataError
+from manylabel.storage.atomic import write_text
 
 VERSION = "manylabel"  # what Label Studio shows as the model
 LOCAL_FILES = "/data/local-files/?d="
+MARK = "<!-- made by manylabel -->"
+NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # nor as a reference to its number
 CHOICES, BOXES = "labels", "boxes"  # names of the controls in the config
 
 
@@ -26,13 +30,13 @@ def write_label_studio(content: Content, path: Path) -> list[str]:
     """To `path` if it ends in .json, else to tasks.json in the folder `path`; the config beside it."""
     file = path if path.suffix.lower() == ".json" else path / "tasks.json"
     folder = "" if content.images == "leave" else "images/"
-    placer = ImagePlacer(content.source, file.parent / folder, content.images)
+    placer = ImagePlacer(content.source, file.parent / folder, content.images, content.taken)
     tally = Tally()
-    check_output(file.parent / CONFIG_NAME, "<View>")
+    labelling_config(content.labels, boxes=True)  # refuses what it cannot hold before anything is written
     with json_list(file) as add:
-        for record in content.records:
+        for record, name in placed(content.records, lambda record: placer.place(record.key), content.taken):
             tally.add(record)
-            add(_task(record, content, folder + placer.place(record.key)))
+            add(_task(record, content, folder + name))
     write_text(file.parent / CONFIG_NAME, labelling_config(content.labels, boxes=tally.things > 0))
     root = getattr(content.source, "root", "") if content.images == "leave" else file.parent
     return [
@@ -43,25 +47,33 @@ def write_label_studio(content: Content, path: Path) -> list[str]:
     ]
 
 
-def task_of_scores(image: str, scored: list[tuple[str, float, bool]], version: str = VERSION) -> dict[str, Any]:
-    """A task for one image with what a model says: (label, score, whether it is above its threshold).
+def task_of_scores(
+    image: str, scored: list[tuple[str, float, bool]], top: int | None = None, version: str = VERSION
+) -> dict[str, Any]:
+    """A task for one image with what a model says: (label, score, whether it is above its threshold), highest score first;
+    at most `top` labels are chosen.
 
     Its score is how sure the model is of its least certain label, so that sorting by it puts first what to look at.
     """
-    chosen = [name for name, _, above in scored if above]
+    chosen = [name for name, _, above in scored if above][:top]
     sure = min((score if above else 1 - score for _, score, above in scored), default=0.0)
     return _with_prediction({"image": address(image)}, [_choices(chosen)] if chosen else [], version, float(sure))
 
 
 def address(name: str) -> str:
-    """Where Label Studio serves a file that lies under its document root."""
-    return LOCAL_FILES + quote(name)
+    """Where Label Studio serves a file that lies under its document root; the bytes of a name that is not UTF-8 as %ff."""
+    return LOCAL_FILES + quote(name, errors="surrogateescape")
 
 
 def labelling_config(labels: Iterable[str], boxes: bool) -> str:
     """The interface: the image, one choice per label, and rectangles if there are boxes."""
     names = list(labels)
-    lines = ["<View>", '  <Image name="image" value="$image"/>']
+    for name in names:
+        if found := NOT_IN_XML.search(name):
+            raise DataError(
+                f"label {name!r} holds {found[0]!r}, which the XML of Label Studio's {CONFIG_NAME} cannot; rename the label"
+            )
+    lines = [MARK, "<View>", '  <Image name="image" value="$image"/>']
     lines += [f'  <Choices name="{CHOICES}" toName="image" choice="multiple" showInline="true">']
     lines += [f"    <Choice value={quoteattr(name)}/>" for name in names] + ["  </Choices>"]
     if boxes:
@@ -117,4 +129,6 @@ def _rectangle(
     }
 
 
-TARGET = Target("label-studio", "Label Studio pre-annotations", write_label_studio)
+TARGET = Target(
+    "label-studio", "Label Studio pre-annotations", write_label_studio, ("tasks.json", CONFIG_NAME), begins=(b"[\n]",)
+)

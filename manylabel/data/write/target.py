@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from manylabel.data.record import Record
 from manylabel.data.source import ImageSource
+from manylabel.data.write.taken import Taken
+from manylabel.error import DataError
 from manylabel.labels import LabelSpace
 
 Images = Literal["leave", "link", "copy"]
@@ -23,6 +25,17 @@ class Content:
     rest: int  # what a label is that a record does not mention
     source: ImageSource
     images: Images  # what happens to the image files
+    taken: Taken = field(default_factory=Taken)  # which of them left
+
+    def __post_init__(self) -> None:
+        for name in self.labels:
+            refuse_label(name)
+
+
+def refuse_label(name: str) -> None:
+    """Readers take blanks from the ends, and refuse what UTF-8 cannot hold."""
+    if name != name.strip() or name.encode("utf-8", "replace").decode("utf-8") != name:
+        raise DataError(f"label {name!r} would not be read back as it is; rename it before it is written")
 
 
 @dataclass(frozen=True)
@@ -32,4 +45,6 @@ class Target:
     name: str  # for --to
     title: str  # for people
     write: Callable[[Content, Path], list[str]]  # to this path; returns what a person should know about the result
+    files: tuple[str, ...] = ()  # names of what it writes into a folder, beside the images
+    begins: tuple[bytes, ...] = ()  # how such a file of ours begins, where the format has no room for a mark
     images: Images = "leave"  # what happens to images unless somebody asks for something else

@@ -1,5 +1,5 @@
 const choose = labelTable();
-if (scored.length) histogram();
+if (scored.length && document.getElementById("histogram")) histogram();
 if (place("curves-chart")) allCurves(choose);
 if (place("spread-chart")) spreadChart(choose);
 if (place("calibration-chart")) calibrationChart();

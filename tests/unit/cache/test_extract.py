@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections import namedtuple
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +14,21 @@ import numpy as np
 import pytest
 import torch
 
-from manylabel.cache import Announcement, FeatureCache, cached_features, extract, runtime, stage_file
+from manylabel.cache import Announcement, FeatureCache, cached_features, extract, stage_file
+from manylabel.cache.engine_choice import choose_engine
 from manylabel.cache.key import cache_key, weights_fingerprint
 from manylabel.cache_folder import cache_folder
 from manylabel.config import Config, DataConfig, make_config
+from manylabel.data.contents import contents
 from manylabel.data.read import read_table
 from manylabel.data.table import Table
+from manylabel.engine.onnx import OnnxEngine
 from manylabel.error import CheckpointError, ConfigError
 from manylabel.model import Model
 from manylabel.stop import Stopped, StopRequest
 from manylabel.training.feed import Placed
+
+RUN = OnnxEngine.run
 
 
 def _config(tiny: list[str]) -> Config:
@@ -63,9 +69,9 @@ def test_cached_logits_equal_those_from_pixels(model: Model, table: Table) -> No
         table, EpochBatches(np.arange(len(table)), 16, shuffle=False), model.backbone.preprocess, workers=0
     )
     with torch.inference_mode():
-        direct = torch.cat([model(batch.inputs) for batch in feed.batches()])
+        direct = torch.cat([model(batch.inputs).logits for batch in feed.batches()])
         rows = np.array([3, 1, 40, 7])
-        assert torch.allclose(model(cache.features(rows)), direct[rows], atol=1e-5)
+        assert torch.allclose(model(cache.features(rows)).logits, direct[rows], atol=1e-5)
 
 
 def test_the_second_time_the_backbone_is_not_touched(model: Model, table: Table) -> None:
@@ -96,18 +102,23 @@ def test_size_is_announced_before_writing_and_refused_on_a_small_disk(
 def test_anything_that_changes_the_features_changes_the_key(
     model: Model, table: Table, tiny_settings: list[str], change: str, photos: Path
 ) -> None:
-    before = cache_key(weights_fingerprint(model), table, model.backbone.preprocess, "float32")
+    def key() -> str:
+        images = contents(table.source, table.keys.tolist())
+        return cache_key(weights_fingerprint(model), images, preprocess, dtype)
+
     preprocess, dtype = model.backbone.preprocess, "float32"
+    before = key()
+    photo = photos / "images" / "photo000.jpg"
     if change == "weights":
         with torch.no_grad():
             next(model.backbone.parameters()).add_(1e-3)
     elif change == "preprocess":
         preprocess = replace(preprocess, resize="pad")
     elif change == "images":
-        os.utime(photos / "images" / "photo000.jpg", (1, 1))
+        photo.write_bytes(photo.read_bytes() + b"\0")
     else:
         dtype = "float16"
-    assert cache_key(weights_fingerprint(model), table, preprocess, dtype) != before
+    assert key() != before
 
 
 def test_an_interrupted_extraction_goes_on_where_it_was(
@@ -219,14 +230,15 @@ def test_a_half_frozen_backbone_goes_on_from_what_enters_its_trained_part(
     rows = np.array([5, 0, 17])
     images = torch.stack([_pixels(model, table, int(row)) for row in rows])
     with torch.inference_mode():
-        assert torch.allclose(model(cache.features(rows)), model(images), atol=1e-5)
+        assert torch.allclose(model(cache.features(rows)).logits, model(images).logits, atol=1e-5)
 
 
 def _pixels(model: Model, table: Table, row: int) -> torch.Tensor:
     from manylabel.data.transform import evaluation_transform, needed_side
 
     preprocess = model.backbone.preprocess
-    return evaluation_transform(preprocess)(table.source.read(str(table.keys[row]), at_least=needed_side(preprocess)))
+    image = table.source.read(str(table.keys[row]), at_least=needed_side(preprocess))
+    return torch.from_numpy(evaluation_transform(preprocess)(image))
 
 
 # --- how they are stored and computed -----------------------------------------------------------------------------------
@@ -264,23 +276,57 @@ def test_onnxruntime_gives_the_same_features(table: Table, tiny_settings: list[s
         assert torch.allclose(_everything(other, name), values, atol=1e-4 * float(values.abs().max()))
 
 
-def test_a_runtime_that_gives_other_features_is_not_used(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Wrong(runtime.TorchRuntime):
-        def __init__(self, model: Model, _preprocess: object) -> None:
-            super().__init__(model, "cpu")
-            self.name = "onnxruntime"
+def _wrong(self: OnnxEngine, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: 1.01 * value for name, value in RUN(self, inputs).items()}
 
-        def __call__(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-            return {name: stage * 1.01 for name, stage in super().__call__(pixels).items()}
 
-    monkeypatch.setattr(runtime, "OnnxRuntime", Wrong)
-    preprocess = model.backbone.preprocess
-    with pytest.raises(ConfigError, match=r"onnxruntime gives features that differ by 1\.0%"):
-        runtime.choose_runtime("onnxruntime", model, preprocess, "cpu", 10)
-    assert runtime.choose_runtime("auto", model, preprocess, "cpu", 10**6).name == "torch"
-    assert runtime.choose_runtime("auto", model, preprocess, "cpu", 10).name == "torch"
+def _choose(model: Model, wanted: str, images: int = 10, device: str = "cpu") -> str:
+    return choose_engine(wanted, model, model.backbone.preprocess, device, images).name
+
+
+def test_an_engine_that_gives_other_features_is_not_used(
+    model: Model, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(OnnxEngine, "run", _wrong)
+    with pytest.raises(ConfigError, match=r"onnxruntime gives features that differ by 1\.0%.*extract_with=torch"):
+        _choose(model, "onnxruntime")
+    assert _choose(model, "auto", images=10) == "torch"
+    assert capfd.readouterr().err == ""
+    assert _choose(model, "auto", images=10**6) == "torch"
+    assert "differ by 1.0% from torch's: the export is not kept; torch computes them" in capfd.readouterr().err
     with pytest.raises(ConfigError, match="none of auto"):
-        runtime.choose_runtime("tensorrt", model, preprocess, "cpu", 10)
+        _choose(model, "tensorrt")
+
+
+def test_onnxruntime_is_chosen_for_many_images_on_a_cpu(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _choose(model, "auto", images=1000) == "onnxruntime"
+    assert _choose(model, "auto", images=999) == "torch"
+    assert _choose(model, "auto", images=1000, device="meta") == "torch"
+    with pytest.raises(ConfigError, match="is for a CPU"):
+        _choose(model, "onnxruntime", device="meta")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as if it were not installed
+    assert _choose(model, "auto", images=1000) == "torch"
+    with pytest.raises(ConfigError, match=r"onnxruntime is not installed: pip install \"manylabel\[onnx\]\""):
+        _choose(model, "onnxruntime")
+
+
+def test_the_model_stays_laid_out_as_it_was(table: Table, tiny_settings: list[str]) -> None:
+    model = Model(make_config(settings=[*tiny_settings, "backbone.freeze=partial"]), len(table.labels))
+    before = model.backbone.layout
+    written = []
+    engine = choose_engine("torch", model, model.backbone.preprocess, "cpu", 1)
+    setter = type(model.backbone).__setattr__
+
+    def note(self: object, name: str, value: object) -> None:
+        written.append(name)
+        setter(self, name, value)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(model.backbone), "__setattr__", note)
+        side = model.backbone.preprocess.size
+        assert set(engine(np.zeros((2, 3, side, side), np.uint8))) == set(model.feature_names)
+    assert written == []  # one model may serve many threads
+    assert model.backbone.layout is before is torch.contiguous_format
 
 
 def test_features_of_other_weights_are_refused(model: Model, table: Table) -> None:

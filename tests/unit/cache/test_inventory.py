@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from manylabel.cache import cached_features
 from manylabel.cache.extract import alone
 from manylabel.cache.inventory import entries, select, stale, verify
+from manylabel.cache.stage_file import StageFile
 from manylabel.cache_folder import cache_folder
 from manylabel.cli import app
 from manylabel.config import DataConfig, make_config
@@ -66,8 +67,10 @@ def test_a_changed_bit_is_found(folder: Path) -> None:
 
 
 def test_what_was_not_finished_or_is_of_another_time(folder: Path) -> None:
-    facts = json.loads((folder / "final-mean.json").read_text())
-    (folder / "final-mean.json").write_text(json.dumps({**facts, "done": 16}))
+    file = StageFile.find(folder, "final-mean")
+    assert file is not None
+    file.done, file.sums = 16, []
+    file.note()
     assert "only 16 of 48 images are done" in _manylabel("verify")[1]
     old = cache_folder() / "features" / ("0" * 32)
     old.mkdir()

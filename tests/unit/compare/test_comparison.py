@@ -147,13 +147,17 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
         go(("cow", "hors"))
     stored = json.loads((b / "results.json").read_text())
     (b / "results.json").write_text(json.dumps({**stored, "labels": stored["labels"][:3]}))
+    with pytest.raises(DataError, match="scores of 4 labels, its results are of 3"):
+        go()
+    renamed = [{**row, "name": row["name"].replace("cow", "calf")} for row in stored["labels"]]
+    (b / "results.json").write_text(json.dumps({**stored, "labels": renamed}))
     with pytest.raises(DataError, match="different labels"):
         go()
     (b / "results.json").write_text(json.dumps({**stored, "data": {**stored["data"], "images": 299}}))
     with pytest.raises(DataError, match="299"):
         go()
     (b / "results.json").write_text("{")
-    with pytest.raises(DataError, match="not valid JSON"):
+    with pytest.raises(DataError, match="no valid JSON"):
         go()
     (b / "results.json").write_text(json.dumps(stored))
     scores = read_scores(b)

@@ -17,7 +17,7 @@ import pytest
 from manylabel.config import DataConfig, ScenesConfig
 from manylabel.data.convert import convert
 from manylabel.data.read import read_table
-from manylabel.error import DataError
+from manylabel.error import DataError, ManylabelError
 
 Make = Callable[[str], Path]
 
@@ -67,7 +67,7 @@ def test_only_one_split(make_csv: Make, tmp_path: Path) -> None:
 def test_nothing_is_written_over(make_csv: Make, tmp_path: Path) -> None:
     path = make_csv("file_name,labels\na.jpg,x\nb.jpg,y\nc.jpg,\n")
     before = path.read_bytes()
-    with pytest.raises(DataError, match="is there already"):
+    with pytest.raises(ManylabelError, match="is there already"):
         convert(DataConfig(path=str(path)), path, "csv")
     with pytest.raises(DataError, match="is the data itself"):
         convert(DataConfig(path=str(path)), path, "csv", overwrite=True)

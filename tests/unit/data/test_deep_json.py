@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pytest
+from command import real_manylabel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,3 +49,21 @@ def test_too_deep_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="nested more than 100 deep"):
         _read_all(stream, 50)
     assert _read_all(ShallowJson(io.BytesIO(json.dumps("[" * 5000).encode())), 64) == 0
+
+
+@pytest.mark.parametrize("step", [1 << 16, 5000])
+def test_a_number_of_thousands_of_digits_is_refused_before_the_parser_crashes(step: int) -> None:
+    long = b"9" * 5000
+    for text in (b'{"images": [' + long + b"]}", b'["' + b"x" * step + b'", ' + long + b"]", b'{"a": 0.' + long + b"}"):
+        with pytest.raises(ValueError, match="a number of more than 2000 digits"):
+            _read_all(ShallowJson(io.BytesIO(text)), step)
+    for fine in (b'["' + long + b'"]', b"[" + b"1234567890," * 5000 + b"1]", b"[" + b"1" * 1999 + b"]"):
+        _read_all(ShallowJson(io.BytesIO(fine)), step)
+
+
+def test_a_label_file_with_such_a_number_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "labels.json"
+    path.write_text('{"images": [' + "9" * 5000 + "]}")
+    answer = real_manylabel("data", "check", path)  # it ended the process
+    assert answer.returncode == 2
+    assert "a number of more than 2000 digits" in answer.stderr

@@ -74,7 +74,7 @@ def test_scenes_come_with_their_objects(scenes: Table) -> None:
     dataset = ObjectDataset(scenes, PLAIN)
     for row in range(3):
         scene = draw_scene(0, row, 128)
-        _, (pixels, target, place), reason = dataset[0, row]
+        _, (pixels, target, place), reason, _ = dataset[0, row]
         assert reason == ""
         assert pixels.shape == (3, 64, 64)
         truth = dataset.stored.truth(row)

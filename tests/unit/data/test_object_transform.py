@@ -165,7 +165,7 @@ def test_a_picture_that_was_decoded_smaller_comes_to_the_same_place() -> None:
 def test_pixels_alone_are_those_of_evaluation() -> None:
     image, _ = scene()
     transform = ObjectTransform(SQUARE)
-    assert torch.equal(transform(image), transform.pixels(image, transform.place(WIDTH, HEIGHT)))
+    assert torch.equal(torch.from_numpy(transform(image)), transform.pixels(image, transform.place(WIDTH, HEIGHT)))
 
 
 def test_no_objects_are_no_objects_anywhere() -> None:

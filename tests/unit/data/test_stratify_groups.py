@@ -66,6 +66,7 @@ def test_any_data_is_split_completely_and_the_same_way_again(images: int, labels
     assert (parts == grouped_folds(matrix, ids, (0.5, 0.5), seed)).all()
 
 
+@pytest.mark.slow
 def test_large_data_in_time() -> None:
     matrix, groups = _data(100_000, 1000, 30_000)
     start = time.process_time()

@@ -73,6 +73,7 @@ def test_sizes_in_binary_and_concatenated_archives(tmp_path: Path) -> None:
     assert list(open_index(both).all_names()) == ["a.jpg"]
 
 
+@pytest.mark.usefixtures("settled")
 def test_a_second_start_does_not_walk_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_tar(tmp_path / "s.tar", [("a.jpg", b"1"), ("b.jpg", b"22")])
     first = open_index(path)
@@ -90,9 +91,38 @@ def test_a_second_start_does_not_walk_again(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(AssertionError, match="walked again"):
             open_index(path)
     (kept,) = (cache_folder() / "shards").iterdir()
-    for damage in (b"", b"nonsense", kept.read_bytes()[:-40]):
+    whole = kept.read_bytes()
+    for damage in (b"", b"nonsense", whole[:-40], whole.replace(b"a.jpg", b"c.jpg"), b"[" * 200_000, b"null\n"):
         kept.write_bytes(damage)
         assert list(open_index(path).all_names()) == ["a.jpg", "b.jpg"]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.usefixtures("settled")
+@pytest.mark.parametrize("what", ["fifo", "folder", "link"])
+def test_what_lies_where_an_index_is_kept_makes_way(tmp_path: Path, what: str) -> None:
+    path = write_tar(tmp_path / "s.tar", [("a.jpg", b"1"), ("b.jpg", b"22")])
+    open_index(path)
+    (kept,) = (cache_folder() / "shards").iterdir()
+    (tmp_path / "theirs").write_bytes(kept.read_bytes().replace(b"a.jpg", b"c.jpg"))
+    before = (tmp_path / "theirs").read_bytes()
+    kept.unlink()
+    {"fifo": os.mkfifo, "folder": Path.mkdir, "link": lambda at: at.symlink_to(tmp_path / "theirs")}[what](kept)
+    assert list(open_index(path).all_names()) == ["a.jpg", "b.jpg"]
+    assert kept.is_file()
+    assert not kept.is_symlink()
+    assert (tmp_path / "theirs").read_bytes() == before
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_shard_of_equal_size_and_time_is_walked_again(tmp_path: Path) -> None:
+    path = write_tar(tmp_path / "s.tar", [("a.jpg", b"1"), ("b.jpg", b"22")])
+    open_index(path)
+    facts = path.stat()
+    write_tar(path, [("c.jpg", b"1"), ("d.jpg", b"22")])
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert path.stat().st_size == facts.st_size
+    assert list(open_index(path).all_names()) == ["c.jpg", "d.jpg"]
 
 
 def test_every_name_of_a_large_shard_is_found(tmp_path: Path) -> None:
@@ -208,6 +238,7 @@ def test_a_shard_that_changes_while_it_is_used(tmp_path: Path) -> None:
         source.read("s/a.jpg")
 
 
+@pytest.mark.usefixtures("settled")
 def test_stamps_change_with_the_shard(tmp_path: Path) -> None:
     path = write_tar(tmp_path / "s.tar", [("a.jpg", _jpeg()), ("b.jpg", _jpeg())])
     source = _source(path)

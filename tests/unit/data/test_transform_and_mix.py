@@ -8,8 +8,9 @@ import torch
 from PIL import Image
 
 from manylabel.config import AugmentConfig
+from manylabel.data.augment import training_transform, varies
 from manylabel.data.mix import mix_batch
-from manylabel.data.transform import evaluation_transform, needed_side, training_transform, varies
+from manylabel.data.transform import evaluation_transform, needed_side
 from manylabel.preprocess import Preprocess
 
 PREPROCESS = Preprocess(32, (0.5,) * 3, (0.5,) * 3)
@@ -20,10 +21,10 @@ def test_resize_modes_keep_what_they_promise() -> None:
     stretch = evaluation_transform(PREPROCESS)(WIDE)
     crop = evaluation_transform(replace(PREPROCESS, resize="crop", crop_share=1.0))(WIDE)
     pad = evaluation_transform(replace(PREPROCESS, resize="pad"))(WIDE)
-    assert all(t.shape == (3, 32, 32) and t.dtype == torch.uint8 for t in (stretch, crop, pad))
+    assert all(t.shape == (3, 32, 32) and t.dtype == np.uint8 for t in (stretch, crop, pad))
     assert stretch[0, 16, 0] == 0
     assert stretch[0, 16, -1] == 255  # whole photo, squeezed
-    assert (crop[0] - 128 == 0).float().mean() > 0.8  # the middle third only
+    assert (crop[0] == 128).mean() > 0.8  # the middle third only
     assert (pad[:, 0] == 128).all()  # grey bar above
 
 
@@ -42,27 +43,26 @@ def test_each_augmentation_changes_images_and_follows_the_seed(augment: AugmentC
     assert varies(augment)
     transform, plain = training_transform(PREPROCESS, augment), evaluation_transform(PREPROCESS)(WIDE)
 
-    def draw(seed: int) -> torch.Tensor:
+    def draw(seed: int) -> np.ndarray:
         torch.manual_seed(seed)
         return transform(WIDE)
 
     drawn = [draw(seed) for seed in range(8)]
-    assert any(not torch.equal(image, plain) for image in drawn)
-    assert all(image.shape == (3, 32, 32) and image.dtype == torch.uint8 for image in drawn)
-    assert torch.equal(draw(3), draw(3))
+    assert any(not np.array_equal(image, plain) for image in drawn)
+    assert all(image.shape == (3, 32, 32) and image.dtype == np.uint8 for image in drawn)
+    assert np.array_equal(draw(3), draw(3))
 
 
 def test_nothing_to_augment_means_nothing_changes() -> None:
     assert not varies(AugmentConfig())
-    assert torch.equal(training_transform(PREPROCESS, AugmentConfig())(WIDE), evaluation_transform(PREPROCESS)(WIDE))
+    varied, plain = training_transform(PREPROCESS, AugmentConfig())(WIDE), evaluation_transform(PREPROCESS)(WIDE)
+    assert np.array_equal(varied, plain)
 
 
 def test_cutout_covers_the_share_it_is_given() -> None:
     torch.manual_seed(0)
     black = Image.new("RGB", (32, 32))
-    covered = [
-        (training_transform(PREPROCESS, AugmentConfig(cutout=0.5))(black) == 128).float().mean() for _ in range(50)
-    ]
+    covered = [(training_transform(PREPROCESS, AugmentConfig(cutout=0.5))(black) == 128).mean() for _ in range(50)]
     assert max(covered) == pytest.approx(0.25)  # a whole square of half the side
     assert min(covered) >= 0.06  # at a corner a quarter of it remains
 

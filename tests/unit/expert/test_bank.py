@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from manylabel.expert import ExpertBank, GateLoad, start_alike
+from manylabel.expert import ExpertBank, GateLoad, Gates, start_alike
 from manylabel.expert.load import LoadSummary
 
 
@@ -43,12 +43,15 @@ def test_experts_can_begin_alike() -> None:
 
 
 def test_load_is_the_mean_weight() -> None:
-    load, weights = GateLoad(), torch.softmax(torch.randn(10, 3, 4), dim=-1)
-    load.add(weights[:6])
-    load.add(weights[6:])
-    assert np.allclose(load.mean(), weights.double().mean(dim=0).numpy())
-    with pytest.raises(ValueError, match="no image"):
-        GateLoad().mean()
+    gates = Gates(("a", "b", "c", "d"), (0, 1, 2))
+    load, weights = GateLoad(gates), torch.softmax(torch.randn(10, 3, 4), dim=-1)
+    assert load.use() is None  # no image yet
+    load.add([weights[:6]])
+    load.add([weights[6:]])
+    use = load.use()
+    assert use is not None
+    assert (use.gates, use.images) == (gates, 10)
+    assert np.allclose(use.layers[0], weights.double().mean(dim=0).numpy())
 
 
 def test_summaries_tell_even_from_collapsed_gates() -> None:

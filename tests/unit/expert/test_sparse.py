@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from manylabel.engine.export import quiet_export
 from manylabel.error import ConfigError
 from manylabel.expert import MLPBank, Router, SparseExperts
 from manylabel.expert.grouped import grouped_linear
-from manylabel.onnx_file import quiet_export
 
 D, E = 6, 4
 

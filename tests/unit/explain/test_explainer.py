@@ -13,13 +13,16 @@ from shard_files import write_tar
 from torch import Tensor, nn
 
 from manylabel.bundle import Bundle
+from manylabel.core.trace import QueryAttention, Trace
 from manylabel.data.shard.packed import find_packed
-from manylabel.error import ConfigError, DataError
+from manylabel.error import ConfigError, DataError, DecodeError
+from manylabel.expert import GateLoad
 from manylabel.explain import METHODS, Explainer, Explanation, attention, explain
 from manylabel.explain.cam import grad_cam
 from manylabel.features import FINAL, Features
 from manylabel.head import HEADS, LabelKnowledge
-from manylabel.neck import Neck
+from manylabel.model import Model
+from manylabel.neck import Neck, Weighted
 from manylabel.predict import Predictor
 
 SMALL = {"dim": 32, "heads": 4, "hidden": 32}
@@ -27,7 +30,8 @@ WITH_QUERIES = ("hsq", "hsq_linear", "ml_decoder", "query2label")
 
 
 def head_settings(name: str, **more: object) -> list[str]:
-    chosen = {**SMALL, **more} if name != "linear" else more
+    known = HEADS.get(name).Options.__dataclass_fields__
+    chosen = {**{key: value for key, value in SMALL.items() if key in known}, **more}
     return [f"head.name={name}", *[f"head.{key}={value}" for key, value in chosen.items()]]
 
 
@@ -72,6 +76,14 @@ def test_64_images_and_5_labels_equal_one_by_one(method: str, stage: str | None)
     assert not np.allclose(together[0].sized(40, 30), together[5].sized(40, 30), atol=1e-3)
 
 
+def looked(model: Model, pixels: Tensor) -> QueryAttention:
+    """Where the queries look, of the backbone's own output."""
+    trace = Trace(attention=[])
+    model.head(model.backbone(pixels[None]), trace=trace)
+    assert trace.attention is not None
+    return trace.attention[0]
+
+
 def plain_grad_cam(given: Bundle, pixels: Tensor, stage: str, label: int) -> np.ndarray:
     """One image and one label at a time, with gradients everywhere and nothing but autograd."""
     model = given.model
@@ -82,7 +94,7 @@ def plain_grad_cam(given: Bundle, pixels: Tensor, stage: str, label: int) -> np.
 
     info = list(body.feature_info)[int(stage.removeprefix("stage")) - 1]
     hook = body.get_submodule(info["module"]).register_forward_hook(keep)
-    logits = model.head(model.neck(model.backbone(pixels[None])))
+    logits = model.answer(model.backbone(pixels[None])).logits
     hook.remove()
     (gradient,) = torch.autograd.grad(logits[0, label], caught["map"])
     a, g = caught["map"].detach(), gradient
@@ -181,9 +193,7 @@ def test_zero_shot_heads_also_for_labels_never_trained() -> None:
     (found,) = explain(given, photos(1), ["dog"])
     assert found.method == "attention"
     given.model.head.relabel(vectors[[3, 1]])
-    features = given.model.backbone(Predictor(given).transform(photos(1)[0])[None])
-    look = given.model.head.look(features)
-    assert look is not None
+    look = looked(given.model, Predictor(given).transform(photos(1)[0]))
     np.testing.assert_allclose(look.weights[0, :, 0].mean(dim=0).detach(), found.grids[FINAL].flatten(), atol=1e-6)
 
 
@@ -213,22 +223,23 @@ def test_images_that_cannot_be_read_keep_their_place() -> None:
     assert second.error
     assert second.plain() == {"image": "image 2", "error": second.error}
     same(first, third)
-    assert explain(bundle(), b"no image")[0].error
+    with pytest.raises(DecodeError, match="image 1"):  # one alone, and there is no answer
+        explain(bundle(), b"no image")
 
 
 def test_experts_of_each_image_are_those_of_its_gate() -> None:
     given = bundle(*head_settings("hsq", shared_experts=3, groups=3))
     found = explain(given, photos(4), ["bee", "fox"])
     model = given.model
-    for i, picture in enumerate(photos(4)):  # watching one image at a time
-        model.head.watch()
+    for i, picture in enumerate(photos(4)):  # one image at a time
+        load, trace = GateLoad(model.head.gates), Trace(gates=[])
         with torch.no_grad():
-            model(Predictor(given).transform(picture)[None])
-        watched = model.head.watched()
-        assert watched is not None
-        assert watched["each"] is None
+            model(Predictor(given).transform(picture)[None], trace)
+        load.add(trace.gates or [])
+        use = load.use()
+        assert use is not None
         for k, label in enumerate((1, 5)):
-            for layer, told in zip(watched["layers"], found[2 * i + k].experts, strict=True):
+            for layer, told in zip(use.layers, found[2 * i + k].experts, strict=True):
                 assert list(told) == ["shared 1", "shared 2", "shared 3", "own 1"]
                 np.testing.assert_allclose(list(told.values()), layer[label // 2], atol=1e-5)
 
@@ -237,11 +248,14 @@ def test_shares_of_stages_that_a_neck_mixed(monkeypatch: pytest.MonkeyPatch) -> 
     given = bundle()
     assert explain(given, photos(1), ["ant"])[0].shares == {}
 
-    def shares(self: Neck, features: Features) -> dict[str, Tensor]:
+    def forward(self: Neck, features: Features, trace: Trace | None = None) -> Weighted:
         count = features.final.shape[0]
-        return {"stage3": torch.full((count, 1), 0.25), "final": torch.arange(6.0).expand(count, 6)}
+        if trace is not None and trace.shares is not None:
+            trace.shares["stage3"] = torch.full((count, 1), 0.25)
+            trace.shares["final"] = torch.arange(6.0).expand(count, 6)
+        return [(None, features)]
 
-    monkeypatch.setattr(type(given.model.neck), "shares", shares)
+    monkeypatch.setattr(type(given.model.neck), "forward", forward)
     found = explain(given, photos(2), ["cat"])
     assert found[1].shares == {"stage3": 0.25, "final": 2.0}
     assert found[1].plain()["shares"] == {"stage3": 0.25, "final": 2.0}
@@ -265,8 +279,7 @@ def test_representation_mixup(name: str, share: str) -> None:
         assert found[0].shares != found[2].shares
     if name == "ml_decoder" and share == "label":  # the head looks at the backbone's own output
         (found, *_) = explain(predictor, photos(1), ["ant"], "attention")
-        look = given.model.head.look(given.model.backbone(predictor.transform(photos(1)[0])[None]))
-        assert look is not None
+        look = looked(given.model, predictor.transform(photos(1)[0]))
         np.testing.assert_allclose(found.grids[FINAL].flatten(), look.weights[0, :, 0].mean(dim=0).detach(), atol=1e-6)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from torch.nn.functional import adaptive_avg_pool2d
 
@@ -30,8 +31,8 @@ def test_what_the_model_sees_comes_back_to_its_place(
     pixels = np.zeros((height, width, 3), np.uint8)
     pixels[top : top + side, left : left + side] = 255
     preprocess = _preprocess(resize)
-    tensor = evaluation_transform(preprocess)(Image.fromarray(pixels))[:1].float()  # [1, S, S]
-    bars = np.array(evaluation_transform(preprocess)(Image.new("RGB", size)))[:1]  # of padding, where they are grey
+    tensor = torch.from_numpy(evaluation_transform(preprocess)(Image.fromarray(pixels)))[:1].float()  # [1, S, S]
+    bars = evaluation_transform(preprocess)(Image.new("RGB", size))[:1]  # of padding, where they are grey
     grid = adaptive_avg_pool2d(tensor - bars, 64).numpy()
     spread = Frame.of(preprocess, width, height).spread(grid, width, height)[0]
     assert spread.shape == (height, width)

@@ -73,7 +73,9 @@ def test_files_are_named_by_image_and_label(tmp_path: Path) -> None:
     assert fox.name == "0001-image_1-fox.png"
     assert folder.add([Explanation("bad.jpg", error="broken")]) == [[]]
     assert folder.close() == tmp_path / "out" / SHEET
-    PictureFolder(tmp_path / "out").add(rows[0])  # our own pictures may be replaced
+    with pytest.raises(ManylabelError, match="replace it with --overwrite"):
+        PictureFolder(tmp_path / "out")
+    PictureFolder(tmp_path / "out", overwrite=True).add(rows[0])
     assert safe("../../etc/passwd") == "etc_passwd"
     assert safe("…") == "x"
 
@@ -87,8 +89,8 @@ def test_labels_that_look_alike_in_a_file_name_have_files_of_their_own(tmp_path:
 
 def test_pictures_of_others_are_never_replaced(tmp_path: Path) -> None:
     Image.new("RGB", (4, 4)).save(tmp_path / SHEET)
-    with pytest.raises(ManylabelError, match=r"sheet.png is there already and was not written by this command"):
-        PictureFolder(tmp_path)
+    with pytest.raises(ManylabelError, match=r"sheet.png is there already and was not written by manylabel"):
+        PictureFolder(tmp_path, overwrite=True)
     (tmp_path / "file").write_text("x")
     with pytest.raises(ManylabelError, match="is not a folder"):
         PictureFolder(tmp_path / "file")

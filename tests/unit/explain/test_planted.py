@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from manylabel.config import Part
 from manylabel.explain.attention import attention_grids
 from manylabel.features import FINAL, Features
 from manylabel.head import HEADS
+from manylabel.model import answer_of
 from manylabel.neck import NECKS
 
 LABELS, CHANNELS, SIDE = 3, 16, 5
@@ -40,12 +42,13 @@ def test_the_query_of_a_label_looks_at_its_sign(name: str) -> None:
     optimiser = torch.optim.Adam(head.parameters(), 3e-3)
     for step in range(150):
         features, targets, _ = planted(32, step)
-        loss = binary_cross_entropy_with_logits(head(features), targets)
+        loss = binary_cross_entropy_with_logits(head(features).logits, targets)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
     features, targets, place = planted(100, 10_000)
-    model = SimpleNamespace(head=head.eval(), neck=NECKS.build("none", channels={FINAL: CHANNELS}, num_labels=LABELS))
+    neck = NECKS.build("none", channels={FINAL: CHANNELS}, num_labels=LABELS)
+    model = SimpleNamespace(head=head.eval(), answer=partial(answer_of, neck, head))
     columns = torch.arange(LABELS).expand(100, -1)
     grids = attention_grids(model, features, columns, [FINAL])[FINAL]  # type: ignore[arg-type]
     highest = grids.mean(dim=2).flatten(2).argmax(dim=2)  # [B, L]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 import torch
 
 from manylabel.config import Part
+from manylabel.core.trace import Trace
 from manylabel.error import ConfigError
+from manylabel.expert import ExpertUse, GateLoad
 from manylabel.features import Features
 from manylabel.head import HEADS, HSQ, LabelKnowledge
 from manylabel.head.hybrid_sharing import HybridSharingLayer
@@ -34,14 +37,14 @@ def test_one_label_per_group_is_hsq_itself() -> None:
         build(7, shared_experts=3, groups=7, grouping="random", grouping_seed=3),
     )
     assert plain.size == grouped.size == 1
-    assert torch.equal(plain.eval()(features()), grouped.eval()(features()))
+    assert torch.equal(plain.eval()(features()).logits, grouped.eval()(features()).logits)
 
 
 def test_thousands_of_labels_share_a_hundred_gates() -> None:
     head = build(1000, shared_experts=2)
     assert head.size == 10
     assert head.layers[0].gate.weight.shape[0] == 100
-    assert head(features()).shape == (4, 1000)
+    assert head(features()).logits.shape == (4, 1000)
     few = build(10_000, shared_experts=2, groups=100)
     experts = sum(p.numel() for layer in few.layers for p in layer.parameters())
     assert experts == sum(
@@ -57,7 +60,7 @@ def test_labels_of_a_group_can_be_those_seen_together() -> None:
     assert group[0] == group[3] != group[1] == group[2]
     again = build(4, HSQ.knowledge_of(head.state_dict(), 4), groups=2, grouping="cooccurrence")
     again.load_state_dict(head.state_dict())
-    assert torch.equal(again.eval()(features()), head.eval()(features()))
+    assert torch.equal(again.eval()(features()).logits, head.eval()(features()).logits)
 
 
 def test_the_shared_branch_is_built_where_somebody_reads_it() -> None:
@@ -94,54 +97,58 @@ def test_blocks_change_nothing_and_keep_nothing() -> None:
         assert torch.allclose(a, b, atol=1e-5)
 
 
-def test_gates_are_watched_only_when_asked() -> None:
+def used(head: HSQ, given: Features) -> ExpertUse | None:
+    """How much the gates used each expert for these images."""
+    load, trace = GateLoad(head.gates), Trace(gates=[])
+    head(given, trace=trace)
+    load.add(trace.gates or [])
+    return load.use()
+
+
+def test_a_trace_shows_the_gates_when_asked() -> None:
     head = build(5, shared_experts=3, task_experts=2).eval()
-    head(features())
-    assert head.watched() is None
-    head.watch()
-    head(features())
-    found = head.watched()
+    silent = Trace(attention=[])
+    head(features(), trace=silent)
+    assert silent.gates is None
+    found = used(head, features())
     assert found is not None
-    assert found["experts"] == ["shared 1", "shared 2", "shared 3", "own 1", "own 2"]
-    assert [load.shape for load in found["layers"]] == [(5, 5), (5, 5)]
-    assert np.allclose(found["layers"][0].sum(axis=1), 1)
+    assert found.gates.experts == ("shared 1", "shared 2", "shared 3", "own 1", "own 2")
+    assert found.gates.of_label == (0, 1, 2, 3, 4)
+    assert [load.shape for load in found.layers] == [(5, 5), (5, 5)]
+    assert np.allclose(found.layers[0].sum(axis=1), 1)
     x = head.transformer(features())
     weights = torch.softmax(head.layers[0].gate.own(x)[:, :, 0], dim=-1).mean(dim=0).detach().numpy()
-    assert np.allclose(found["layers"][0][:, -2:], weights[:, :2], atol=1e-6)  # its own experts stand last
-    head(features())
-    assert head.watched() is None
+    assert np.allclose(found.layers[0][:, -2:], weights[:, :2], atol=1e-6)  # its own experts stand last
+    together = ExpertUse.together([found, None, replace(found, layers=[0 * load for load in found.layers], images=12)])
+    assert together is not None
+    assert together.images == 16
+    assert np.allclose(together.layers[0], found.layers[0] / 4)
     alone = build(5, shared_experts=0).eval()
-    alone.watch()
-    alone(features())
-    assert alone.watched() is None  # one expert: no gate
+    assert alone.gates is None
+    assert used(alone, features()) is None  # one expert: no gate
 
 
 def test_labels_that_stop_improving_get_more_experts() -> None:
     head = build(3, shared_experts=4, adaptive=True)
     assert head.capacity is not None
     assert head.capacity.k.tolist() == [1, 1, 1]
-    head.learn_from(np.array([1.0, 1.0, np.nan]))
-    head.learn_from(np.array([0.5, 1.0, np.nan]))  # the first improves, the second is stuck, the third is not known
+    head.observe(np.array([1.0, 1.0, np.nan]))
+    head.observe(np.array([0.5, 1.0, np.nan]))  # the first improves, the second is stuck, the third is not known
     assert head.capacity.k.tolist() == [1, 2, 1]
-    head.eval().watch()
-    head(features())
-    found = head.watched()
+    found = used(head.eval(), features())
     assert found is not None
-    assert found["capacity"] == [1, 2, 1]
-    used = (found["layers"][0][:, :4] > 0).sum(axis=1)
+    assert found.gates.capacity == (1, 2, 1)
     one = build(3, shared_experts=4, adaptive=True).eval()
-    one.watch()
-    one(Features({"final": features().stages["final"][:1]}))
-    single = one.watched()
+    single = used(one, Features({"final": features().stages["final"][:1]}))
     assert single is not None
-    assert ((single["layers"][0][:, :4] > 0).sum(axis=1) == 1).all()
-    assert used[1] >= 2
+    assert ((single.layers[0][:, :4] > 0).sum(axis=1) == 1).all()
+    assert (found.layers[0][:, :4] > 0).sum(axis=1)[1] >= 2
 
 
 def test_a_group_adapts_to_the_mean_of_its_labels() -> None:
     head = build(4, shared_experts=4, groups=2, adaptive=True)
-    head.learn_from(np.array([1.0, 1.0, 2.0, 2.0]))
-    head.learn_from(np.array([0.8, 1.1, 2.5, np.nan]))
+    head.observe(np.array([1.0, 1.0, 2.0, 2.0]))
+    head.observe(np.array([0.8, 1.1, 2.5, np.nan]))
     assert head.capacity is not None
     assert head.capacity.k.tolist() == [1, 2]
 

@@ -44,7 +44,7 @@ def test_equals_timms_with_the_same_weights(labels: int) -> None:
     ours, theirs = pair(labels)
     x = torch.randn(2, 2048, 3, 3)
     with torch.inference_mode():
-        torch.testing.assert_close(ours.eval()(Features({FINAL: x})), theirs.eval()(x), atol=1e-4, rtol=0)
+        torch.testing.assert_close(ours.eval()(Features({FINAL: x})).logits, theirs.eval()(x), atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_equals_timms_with_the_same_weights(labels: int) -> None:
 def test_how_many_queries_there_are(labels: int, options: dict[str, Any], queries: int) -> None:
     head = build(labels, **options)
     assert len(head.queries.weight) == queries
-    assert head(maps()).shape == (2, labels)
+    assert head(maps()).logits.shape == (2, labels)
 
 
 def test_zero_shot_asks_one_query_per_label_unless_told_otherwise() -> None:
@@ -117,7 +117,7 @@ def test_groups_are_stored_with_the_weights(tmp_path: Path) -> None:
     again = build(10, MLDecoder.knowledge_of(state, 10), groups=3, grouping="cooccurrence").eval()
     again.load_state_dict(state)
     x = maps()
-    assert torch.equal(head(x), again(x))
+    assert torch.equal(head(x).logits, again(x).logits)
     assert again.slot.tolist() == head.slot.tolist() != list(range(10))
 
 
@@ -137,7 +137,7 @@ def test_words_and_unseen_labels_are_stored_with_the_weights(options: dict[str, 
     again = build(10, MLDecoder.knowledge_of(state, 10), query="text", **options).eval()
     again.load_state_dict(state)
     x = maps()
-    assert torch.equal(head(x), again(x))
+    assert torch.equal(head(x).logits, again(x).logits)
     assert again.unseen is not None
     assert again.unseen.tolist() == unseen.tolist()
     np.testing.assert_allclose(np.square(again.vectors).mean(axis=1), 1, rtol=1e-5)
@@ -148,14 +148,14 @@ class TestOtherLabels:
         head = build(6, words(6), query="text", pooling="shared").eval()
         x, other = maps(), copy.deepcopy(head)
         other.relabel(np.concatenate([words(4, seed=9).vectors, words(6).vectors[[2]]]))
-        assert other(x).shape == (2, 5)
-        torch.testing.assert_close(other(x)[:, 4], head(x)[:, 2], atol=1e-5, rtol=0)
+        assert other(x).logits.shape == (2, 5)
+        torch.testing.assert_close(other(x).logits[:, 4], head(x).logits[:, 2], atol=1e-5, rtol=0)
 
     def test_groups_hold_for_any_number(self) -> None:
         head = build(7, words(7), query="text", pooling="text", groups=3).eval()
         for count in (1, 3, 8, 50):
             head.relabel(words(count, seed=count).vectors)
-            assert head(maps()).shape == (2, count)
+            assert head(maps()).logits.shape == (2, count)
 
     def test_vectors_of_another_size_are_refused(self) -> None:
         head = build(7, words(7), query="text", pooling="shared")
@@ -171,8 +171,8 @@ class TestOtherLabels:
 def test_tokens_that_are_dropped_are_dropped_in_training_only() -> None:
     head = build(5, token_dropout=0.5, dropout=0.0)
     x = maps()
-    assert torch.equal(head.eval()(x), head(x))
-    assert not torch.equal(head.train()(x), head(x))
+    assert torch.equal(head.eval()(x).logits, head(x).logits)
+    assert not torch.equal(head.train()(x).logits, head(x).logits)
     assert head.tokens(x).shape[1] == 5  # of 9
 
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from manylabel.bench import metrics
-from manylabel.bench.table import Row, interleave, less_is_better, print_table, write_json
+from manylabel.bench.table import Row, interleave, less_is_better, print_table, write_rows
 from manylabel.error import ManylabelError
 
 
@@ -37,8 +37,8 @@ def test_interleave_alternates_after_a_warm_up_and_gives_medians() -> None:
 def test_rows_as_json_and_as_a_table(tmp_path: Path) -> None:
     row = less_is_better("average precision", "10 × 2", ours=0.5, peer=2.0, unit="s", peer_name="a peer")
     assert row.ratio == 4.0
-    write_json([row], tmp_path / "rows.json")
-    (read,) = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
+    write_rows([row], tmp_path / "rows.json")
+    (read,) = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))["rows"]
     assert {"name", "case", "ours", "peer", "ratio", "unit"} <= set(read)
     assert Row(**read) == row
     text = StringIO()

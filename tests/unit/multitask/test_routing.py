@@ -12,7 +12,7 @@ from manylabel.multitask.conflict import Conflict
 from manylabel.multitask.model import MultiTaskModel
 from manylabel.multitask.patches import SIDE, paint
 from manylabel.multitask.probe import forget_after, settling
-from manylabel.multitask.routing import circle, entropy
+from manylabel.multitask.routing import SECTORS, circle, entropy
 from manylabel.multitask.settings import make_multitask_config
 
 TASK = {"kind": "multi_label", "data": {"path": "scenes"}, "image_size": 32}
@@ -86,3 +86,8 @@ def test_patches_are_drawn_in_the_colours_of_their_experts() -> None:
     assert picture.shape == (SIDE, SIDE, 3)
     assert not np.array_equal(picture[0, 0], picture[0, -1])
     np.testing.assert_array_equal(picture[0, 0], picture[-1, -1])
+
+
+def test_one_expert_has_no_directions() -> None:
+    assert circle(np.ones((40, 1))).sum() == pytest.approx(1)
+    assert len(circle(np.ones((40, 1)))) == SECTORS

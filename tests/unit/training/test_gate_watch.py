@@ -5,22 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from manylabel.expert import ExpertUse, Gates
 from manylabel.labels import ABSENT, PRESENT, UNKNOWN
 from manylabel.loss import LOSSES
 from manylabel.training.gate_watch import collapse, gate_figures
 from manylabel.training.label_loss import label_losses
 
 
-def watched(*layers: np.ndarray) -> dict[str, object]:
-    return {"experts": ["shared 1", "own 1"], "layers": list(layers), "capacity": [1, 3], "gate_of_label": [0, 1]}
+def used(*layers: np.ndarray) -> ExpertUse:
+    return ExpertUse(Gates(("shared 1", "own 1"), (0, 1), (1, 3)), list(layers), images=2)
 
 
 def test_one_expert_that_takes_over_is_named() -> None:
     even, taken = np.array([[0.5, 0.5], [0.4, 0.6]]), np.array([[0.05, 0.95], [0.01, 0.99]])
-    assert collapse(watched(even)) == []
-    (sentence,) = collapse(watched(even, taken))
+    assert collapse(used(even)) == []
+    (sentence,) = collapse(used(even, taken))
     assert "layer 2 give 97 % to one expert (own 1), the labels' own" in sentence
-    figures = gate_figures(watched(even, taken))
+    figures = gate_figures(used(even, taken))
     assert figures["gate_entropy_1"] > 0.9 > figures["gate_entropy_2"]
     assert figures["gates_collapsed_2"] == 2
     assert figures["experts_allowed"] == 2

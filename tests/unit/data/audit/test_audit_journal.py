@@ -14,15 +14,17 @@ import pytest
 from audit_photos import photo, table_of, write
 from PIL import Image
 
+from manylabel import console
 from manylabel.cache_folder import cache_folder
 from manylabel.data.audit import inspect_table
 from manylabel.data.audit.inspection import CHUNK
 from manylabel.data.audit.journal import RECORD
 from manylabel.data.source import FileSource
 from manylabel.data.table import Table
-from manylabel.error import DataError
 
 COUNT = 3 * CHUNK + 8
+
+pytestmark = pytest.mark.usefixtures("settled")
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,37 @@ def test_a_damaged_journal_costs_time_and_nothing_else(folder: Path, damage: str
     np.testing.assert_array_equal(first.facts, again.facts)
 
 
+@pytest.mark.timeout(60)
+def test_what_is_no_file_among_the_journals_is_passed_over(folder: Path, tmp_path: Path) -> None:
+    table, _ = counting(folder)
+    first = inspect_table(table, 1)
+    whole = journals()[0]
+    (tmp_path / "theirs").write_bytes(whole.read_bytes())
+    whole.unlink()
+    os.mkfifo(whole.with_name("pipe.facts"))
+    whole.with_name("folder.facts").mkdir()
+    whole.symlink_to(tmp_path / "theirs")
+    again = inspect_table(table, 1)
+    np.testing.assert_array_equal(first.facts["content"], again.facts["content"])
+    assert whole.is_file()
+    assert not whole.is_symlink()
+    assert len(np.fromfile(whole, RECORD)) == COUNT
+
+
+def test_an_image_that_was_replaced_by_one_of_equal_size_and_time_is_looked_at_again(folder: Path) -> None:
+    table, source = counting(folder)
+    inspect_table(table, 1)
+    path = folder / "005.png"
+    facts, data = path.stat(), bytearray(path.read_bytes())
+    data[-20] ^= 255
+    path.unlink()  # it is a hard link to a file of all tests
+    path.write_bytes(data)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    source.read_keys.clear()
+    inspect_table(table, 1)
+    assert source.read_keys == ["005.png"]
+
+
 def test_two_checks_at_once_do_not_disturb_each_other(folder: Path) -> None:
     table, source = counting(folder)
     half, nested = COUNT // 2, []
@@ -167,8 +200,14 @@ def test_two_checks_at_once_do_not_disturb_each_other(folder: Path) -> None:
 def test_no_room_for_the_journal_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("MANYLABEL_CACHE", str(tmp_path / "file"))
-    with pytest.raises(DataError, match="MANYLABEL_CACHE"):
-        inspect_table(counting(folder)[0], 1)
+    said: list[str] = []
+    monkeypatch.setattr(console, "warn", said.append)
+    table, source = counting(folder)
+    inspect_table(table, 1)
+    assert sorted(source.read_keys) == sorted(table.keys)
+    assert len(said) == 1
+    assert "is not remembered" in said[0]
+    assert "MANYLABEL_CACHE" in said[0]
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
@@ -189,7 +228,7 @@ def test_a_killed_check_leaves_no_process_behind_and_goes_on(folder: Path) -> No
     script = (
         "import sys, time; from pathlib import Path; from audit_photos import table_of\n"
         "from manylabel.data.audit import inspect_table\n"
-        "import multiprocessing\n"
+        "import multiprocessing; from manylabel.data import file_stamp; file_stamp.YOUNG = -1\n"
         "folder = Path(sys.argv[1]); table = table_of(folder, {p.name: ['x'] for p in sorted(folder.iterdir())})\n"
         "def advance(count):\n"
         "    print(*(p.pid for p in multiprocessing.active_children()), flush=True)\n"

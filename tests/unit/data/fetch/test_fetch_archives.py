@@ -264,7 +264,7 @@ def test_a_folder_holds_one_data_set(site: Site, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"holds toy .* not other"):
         go(site, out, data_set(archive_of(TOY), name="other"), name="other")
     (out / MANIFEST).write_text("{broken")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="no valid JSON .*delete it or choose another folder"):
         go(site, out, data_set(archive_of(TOY)))
 
 

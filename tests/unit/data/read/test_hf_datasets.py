@@ -120,7 +120,7 @@ def test_damaged_folders(tmp_path: Path, samples: list[Sample]) -> None:
     with pytest.raises(DataError, match=r"the data file '\.\./\.\./photos/x\.arrow' is not there"):
         _read(path)
     state.write_text('{"_data_files": [')
-    with pytest.raises(DataError, match=r"state\.json is cut off or no valid JSON"):
+    with pytest.raises(DataError, match=r"state\.json, row 1: cut off or no valid JSON"):
         _read(path)
     (path / "dataset_dict.json").write_text('{"splits": ["train", "../train"]}')
     with pytest.raises(DataError, match=r"no folder for split '\.\./train'"):
@@ -137,6 +137,7 @@ def test_other_folders_are_left_alone(tmp_path: Path) -> None:
     assert FORMAT.sniff(tmp_path / "state.json") == ""
 
 
+@pytest.mark.usefixtures("settled")
 def test_a_changed_file_that_a_cell_names_is_noticed(tmp_path: Path, samples: list[Sample]) -> None:
     kind = {"bytes": datasets.Value("binary"), "path": datasets.Value("string")}  # of an Image it would save the bytes
     features = datasets.Features({"image": kind, "labels": datasets.Value("string")})

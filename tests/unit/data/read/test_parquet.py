@@ -216,6 +216,7 @@ def _write_named(path: Path, *names: str, more: dict[str, Any] | None = None) ->
     )
 
 
+@pytest.mark.usefixtures("settled")
 def test_a_changed_file_that_a_cell_names_is_noticed(tmp_path: Path, samples: list[Sample]) -> None:
     (tmp_path / "d").mkdir()
     for name, image, _ in samples[:2]:

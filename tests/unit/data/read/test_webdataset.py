@@ -153,7 +153,10 @@ def test_errors_name_the_shard_and_the_member(tmp_path: Path, samples: list[Samp
     good = ("a.jpg", image), ("a.json", b'{"labels": ["red"]}')
     for files, message in (
         ([*good, ("b.jpg", other)], r"s\.tar, sample 'b' has no \.json as others have"),
-        ([*good, ("b.jpg", other), ("b.json", b'{"labels": ["re')], r"s\.tar, member b\.json, row 1: no valid JSON"),
+        (
+            [*good, ("b.jpg", other), ("b.json", b'{"labels": ["re')],
+            r"s\.tar, member b\.json, row 1: cut off or no valid JSON",
+        ),
         ([*good, ("b.jpg", other), ("b.json", b"7")], r"s\.tar, member b\.json: '7' is no object"),
         ([*good, ("b.jpg", other), ("b.json", b"\xff\xfe")], r"s\.tar, member b\.json: not UTF-8"),
         ([*good, ("b.jpg", other), ("b.json", b"[" * 100_000)], r"s\.tar, member b\.json"),

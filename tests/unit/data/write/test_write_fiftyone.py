@@ -69,6 +69,6 @@ def test_boxes_need_an_image_that_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "from").mkdir()
     (tmp_path / "from/a.jpg").write_bytes(b"no image")
     record = Record("a.jpg", "row 7", present=("x",), things=(Thing("x", (0, 0, 2, 2)),))
-    content = Content([record], LabelSpace(("x",)), ABSENT, FileSource(tmp_path / "from"), "link")
+    content = Content([record], LabelSpace(("x",)), ABSENT, FileSource(tmp_path / "from"), "leave")
     with pytest.raises(DataError, match=r"row 7: the boxes of 'a\.jpg' need its size"):
         write_fiftyone(content, tmp_path / "to")

@@ -1,0 +1,1 @@
+"""What everything else is said in: no training, no files."""

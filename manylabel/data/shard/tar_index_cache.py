@@ -1,0 +1,60 @@
+"""Indices of tar shards, kept in the cache folder so that a shard is walked over once.
+
+<cache folder>/shards/<path>.index    a line of facts as JSON, then the arrays one after the other
+
+Valid as long as the shard has the same stamp; anything that does not fit is as if it were not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manylabel.cache_folder import cache_folder
+from manylabel.storage.atomic import write_bytes
+from manylabel.storage.own_file import make_way, read_own
+
+FORMAT = 2
+ARRAYS = {"ends": "<i8", "offsets": "<i8", "sizes": "<i8", "hashes": "<u8", "order": "<i8"}  # one number for each file
+LARGEST = 1 << 34  # bytes: a hundred million files
+
+
+def remember(path: Path, stamp: str, flaw: str, names: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
+    body = b"".join([*(arrays[name].astype(kind).tobytes() for name, kind in ARRAYS.items()), names.tobytes()])
+    facts = {"format": FORMAT, "stamp": stamp, "flaw": flaw, "files": len(arrays["ends"]), "crc32": zlib.crc32(body)}
+    place = _place(path)
+    with suppress(OSError):  # it only saves time
+        place.parent.mkdir(parents=True, exist_ok=True)
+        make_way(place)
+        write_bytes(place, json.dumps(facts).encode() + b"\n" + body)
+
+
+def recall(path: Path, stamp: str) -> dict[str, Any] | None:
+    """What was kept about this very shard: `flaw`, `names` and the arrays; None when there is nothing, or it is damaged."""
+    try:
+        line, _, body = read_own(_place(path), LARGEST).partition(b"\n")
+        facts = json.loads(line)
+        if (facts["format"], facts["stamp"], facts["crc32"]) != (FORMAT, stamp, zlib.crc32(body)):
+            return None
+        count, found, at = int(facts["files"]), {}, 0
+        for name, kind in ARRAYS.items():
+            found[name] = np.frombuffer(body, kind, count, at)
+            at += 8 * count
+        found["names"] = np.frombuffer(body, np.uint8, offset=at) if len(body) > at else np.zeros(0, np.uint8)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return None
+    if count and int(found["ends"][-1]) != len(found["names"]):
+        return None
+    return {"flaw": str(facts["flaw"]), **found}
+
+
+def _place(path: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:32]
+    return cache_folder() / "shards" / f"{name}.index"

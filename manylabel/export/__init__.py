@@ -1,1 +1,0 @@
-"""Other formats for other runtimes, each proved equal to the original before it is kept."""

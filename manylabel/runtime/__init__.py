@@ -1,0 +1,1 @@
+"""What surrounds a run: the terminal and what the operating system answers."""

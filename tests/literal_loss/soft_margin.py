@@ -1,0 +1,3 @@
+from literal_loss.bce import VARIANTS, cost
+
+__all__ = ["VARIANTS", "cost"]

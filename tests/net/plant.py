@@ -1,0 +1,118 @@
+"""Plant a bug in a copy of this work tree and see whether the quick tests notice; one bug at a time.
+
+make plant                          # all of them; exit code 1 if one goes unnoticed
+make plant ONLY="loss resume"
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tree import HERE, environment
+
+
+@dataclass(frozen=True)
+class Bug:
+    """In `file`, the text `right` (it stands there once) becomes `wrong`."""
+
+    name: str
+    file: str
+    right: str
+    wrong: str
+
+
+BUGS = (
+    Bug("metric", "metric/average_precision.py", "cuts.hits / cuts.predicted", "cuts.hits / (cuts.predicted + 1)"),
+    Bug("threshold", "metric/threshold.py", "middle = (cut + below) / 2", "middle = cut + (cut - below) / 2"),
+    Bug("split", "data/stratify.py", "(has == 1) & (gets > 0), np.inf", "(has == 1) & (gets < 0), np.inf"),
+    Bug("loss", "loss/asymmetric.py", "(x.sigmoid() - m).clamp(", "(x.sigmoid() + m).clamp("),
+    Bug("resume", "training/snapshot.py", 'ema.steps = found.values["ema_steps"]', "ema.steps = 0"),
+    Bug("escaping", "report/page.py", "autoescape=True", "autoescape=False"),
+    Bug("reader", "data/read/label_cells.py", '("", "-1", "?"), UNKNOWN)', '("", "-1", "?"), ABSENT)'),
+    Bug("exit-code", "cli/__init__.py", "sys.exit(asked or 2)", "sys.exit(asked or 0)"),
+)
+
+
+# All of the quick tests, those that fail soonest first.
+FIRST = ("tests/oracle", "tests/net", "tests/unit")
+THEN = ("tests/contract", "tests/e2e", "tests/reliability", "tests/browser", "tests/docs", "tests/mutation")
+SOON = (
+    "--dist",
+    "load",
+    "--maxschedchunk",
+    "4",
+)  # a worker that was given many tests would run them all before it ends
+
+
+def plant(bug: Bug, tree: Path) -> None:
+    path = tree / "manylabel" / bug.file
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if text.count(bug.right) != 1:
+        sys.exit(
+            f"bug {bug.name!r} cannot be planted: manylabel/{bug.file} does not hold {bug.right!r} once; mend BUGS"
+        )
+    path.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
+
+
+def copy_to(tree: Path) -> None:
+    """The files of this work tree that git knows or would take, as they are now."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=HERE,
+        capture_output=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (HERE / name).is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(HERE / name, tree / name)
+
+
+def noticed(bug: Bug, options: list[str]) -> bool:
+    started = time.monotonic()
+    with TemporaryDirectory(prefix="manylabel-planted-") as folder:
+        tree = Path(folder) / "tree"
+        copy_to(tree)
+        plant(bug, tree)
+        test = _failing(tree, [*options, *FIRST]) or _failing(tree, [*options, *THEN])
+    seconds = time.monotonic() - started
+    print(f"{bug.name:12} {f'noticed by {test}' if test else 'NOT NOTICED'}  ({seconds:.0f} s)", flush=True)
+    return test is not None
+
+
+def _failing(tree: Path, options: list[str]) -> str | None:
+    """The first test that fails, if one does."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", *options, *SOON],
+        cwd=tree,
+        env=environment(tree, tree.parent / "home"),
+        capture_output=True,
+        text=True,
+    )
+    failed = re.findall(r"^FAILED (\S+)", done.stdout, re.M)
+    if done.returncode and not failed:  # it could not even begin
+        sys.exit(f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return failed[0] if failed else None
+
+
+def main() -> None:
+    """Names of bugs, then -- and the options of pytest that make the quick tests."""
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    wanted, tests = sys.argv[1:end], sys.argv[end + 1 :]
+    known = {bug.name: bug for bug in BUGS}
+    wanted = wanted or list(known)
+    if unknown := set(wanted) - set(known):
+        sys.exit(f"there is no bug {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    missed = [name for name in wanted if not noticed(known[name], tests)]
+    sys.exit(f"not noticed: {', '.join(missed)}" if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

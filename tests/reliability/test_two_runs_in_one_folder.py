@@ -1,0 +1,97 @@
+"""A run has its folder to itself, and whoever comes second is told who is there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command import TINY, manylabel, settings
+
+from manylabel.error import ConfigError
+from manylabel.storage.lock import LOCK, OWNER, only_one
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from manylabel.storage.lock import only_one
+with only_one(Path(sys.argv[1])):
+    print("in", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path):  # type: ignore[no-untyped-def]
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path / "run"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "in\n"
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.parametrize("more", [(), ("--overwrite",), ("--resume",)])
+def test_a_second_run_in_the_folder_is_refused_and_the_first_is_named(
+    holder: subprocess.Popen[str], photos: Path, tmp_path: Path, trained: Path, more: tuple[str, ...]
+) -> None:
+    run = tmp_path / "run"
+    if more == ("--resume",):
+        (run / "config.yaml").write_bytes((trained / "config.yaml").read_bytes())
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    data = () if more == ("--resume",) else (photos,)
+    answer = manylabel("train", *data, "--out", run, *(settings(*TINY) if data else ()), *more)
+    assert answer.returncode == 2
+    assert f"in use by process {holder.pid} on " in answer.stderr
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+
+
+def test_the_first_is_named_although_it_has_begun_a_run_there(
+    holder: subprocess.Popen[str], photos: Path, tmp_path: Path, trained: Path
+) -> None:
+    (tmp_path / "run" / "run.json").write_bytes((trained / "run.json").read_bytes())
+    answer = manylabel("train", photos, "--out", tmp_path / "run", *settings(*TINY))
+    assert answer.returncode == 2
+    assert f"in use by process {holder.pid} on " in answer.stderr
+    holder.kill()
+    holder.wait()
+    answer = manylabel("train", photos, "--out", tmp_path / "run", *settings(*TINY))
+    assert answer.returncode == 2
+    assert "already holds a run; --resume goes on with it" in answer.stderr
+
+
+def test_several_tasks_are_refused_too(holder: subprocess.Popen[str], tmp_path: Path) -> None:
+    answer = manylabel("train", "--recipe", "adamv-moe-scenes", "--out", tmp_path / "run")
+    assert answer.returncode == 2
+    assert f"in use by process {holder.pid} on " in answer.stderr
+
+
+def test_a_killed_process_leaves_the_folder_free(holder: subprocess.Popen[str], tmp_path: Path) -> None:
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.wait()
+    assert (tmp_path / "run" / OWNER).is_file()
+    started = time.monotonic()
+    with only_one(tmp_path / "run"):
+        assert str(os.getpid()) in (tmp_path / "run" / OWNER).read_text()
+    assert time.monotonic() - started < 5
+    assert not (tmp_path / "run" / OWNER).exists()
+
+
+def test_nothing_is_left_where_nothing_came_of_it(tmp_path: Path) -> None:
+    with only_one(tmp_path / "a" / "b"):
+        assert (tmp_path / "a" / "b" / LOCK).is_file()
+    assert not (tmp_path / "a").exists()
+    with only_one(tmp_path / "a"):
+        (tmp_path / "a" / "results.json").write_text("{}")
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [LOCK, "results.json"]
+
+
+def test_the_one_who_is_there_may_be_unknown(tmp_path: Path) -> None:
+    with only_one(tmp_path):
+        (tmp_path / OWNER).write_text("nonsense")
+        with pytest.raises(ConfigError, match="in use by another process"), only_one(tmp_path):
+            pass
