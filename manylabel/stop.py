@@ -55,9 +55,10 @@ class StopRequest:
 
 
 def unless_stopped(batches: Iterable[T], stop: StopRequest | None) -> Iterator[T]:
-    """The batches; when a signal to the whole process group has ended the workers, the end instead of an error."""
+    """The batches; when a signal to the whole process group has ended the workers, the end instead of an error:
+    torch's own, or what is left of a connection to a worker that ended while it handed over a batch."""
     try:
         yield from batches
-    except RuntimeError:
+    except (RuntimeError, OSError, EOFError):
         if stop is None or stop.signal is None:
             raise
