@@ -9,6 +9,7 @@ from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
+from manylabel.core.results import FigureTree, HistoryRow, Results
 from manylabel.data.source import ImageSource
 from manylabel.data.thumbnail import thumbnail
 from manylabel.error import DataError
@@ -60,6 +61,15 @@ class Curve(TypedDict):
     recall: list[float | None]
 
 
+class Bins(TypedDict):
+    """Of scores: how often labels with such a score were there."""
+
+    edges: list[float]
+    score: list[float | None]  # the mean
+    observed: list[float | None]
+    count: list[int]
+
+
 class Cooccurrence(TypedDict):
     names: list[str]
     counts: list[list[int]]  # images with both
@@ -83,6 +93,18 @@ class Shown(TypedDict):
     top: list[Guess]
 
 
+class Details(TypedDict):
+    """details.json; what else a run can tell comes on top."""
+
+    schema: int
+    curves: list[Curve | None]  # of each label
+    calibration: Bins
+    cooccurrence: Cooccurrence
+    history: list[HistoryRow]
+    mistakes: list[Shown]
+    hits: list[Shown]
+
+
 def judge(
     scores: np.ndarray,
     matrix: np.ndarray,
@@ -95,7 +117,7 @@ def judge(
     unseen: np.ndarray | None = None,
     vectors: np.ndarray | None = None,
     training_images: np.ndarray | None = None,
-) -> dict[str, Any]:
+) -> Results:
     """All figures of scores [n, N] against labels [n, N], in percent; None where a figure is undefined.
 
     `training_images` [N] is how many images with each label the model was trained on, where that is known. What it was
@@ -123,15 +145,19 @@ def judge(
             "the stored thresholds were fitted on these images; precision and recall at thresholds are cross-fitted "
             "(each half of the images is judged with thresholds from the other half)"
         )
-    zero_shot = {} if unseen is None else {"unseen_labels": int(unseen.sum()), "seen_labels": int((~unseen).sum())}
-    results: dict[str, Any] = {"zero_shot": zero_shot} if zero_shot else {}
+    zero_shot: FigureTree = (
+        {} if unseen is None else {"unseen_labels": int(unseen.sum()), "seen_labels": int((~unseen).sum())}
+    )
+    results: FigureTree = {"zero_shot": zero_shot} if zero_shot else {}
     held = [metric for metric in METRICS.of(task.kind) if _hold(results, metric, judged)]
+    levels: dict[str, list[dict[str, float | None]]] = {}
     if judged.parents is not None and hierarchy is not None:
         by = by_level(judged, levels_of(labels.names, hierarchy), held)
-        results["levels"] = [{key: _rounded(value) for key, value in row.items()} for row in by]
+        levels["levels"] = [{key: _rounded(value) for key, value in row.items()} for row in by]
     counts = {"labels_scored": mean_defined(judged.ap)[1], "labels_total": len(labels)}
     return {
         **results,
+        **levels,
         **counts,
         **describe_metrics(held, task.kind, {**counts, **zero_shot}),
         "definitions": METRICS.definitions(),
@@ -181,7 +207,7 @@ def _notes_on_labels(judged: Judged, rows: Sequence[LabelRow]) -> list[str]:
     return notes
 
 
-def _hold(results: dict[str, Any], metric: Metric, judged: Judged) -> bool:
+def _hold(results: FigureTree, metric: Metric, judged: Judged) -> bool:
     """Put the figure at its place, if it has a meaning here; whether it has."""
     value = metric.measure(judged)
     before = at(results, metric.holder.rpartition(".")[0])
@@ -205,7 +231,7 @@ def never_trained_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def describe(title: str, data: dict[str, Any], model: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
+def describe(title: str, data: Mapping[str, Any], model: Mapping[str, Any], figures: Results) -> Results:
     """results.json: who was judged on what, then the figures."""
     created = datetime.now(UTC).isoformat(timespec="seconds")
     made = {"schema": SCHEMA, "made_by": MADE_BY, "title": title, "created": created}
@@ -225,8 +251,8 @@ def details(
     labels: LabelSpace,
     keys: Sequence[str] | np.ndarray,
     source: ImageSource,
-    history: list[dict[str, Any]],
-) -> dict[str, Any]:
+    history: list[HistoryRow],
+) -> Details:
     """Curves, calibration bins, co-occurrence, and the worst mistakes and clearest hits with thumbnails."""
     bins = calibration(scores, matrix)
     return {

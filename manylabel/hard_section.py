@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from manylabel.core.hard_section import HardDetails, HardImage, HardLabel, Instance, PairCounts, SizeShare
 from manylabel.data.table import Table
 from manylabel.data.thumbnail import thumbnail
 from manylabel.error import DecodeError
@@ -27,7 +27,7 @@ MOST_LABELS = 40
 PICTURES = 12
 
 
-def hard_details(judged: Table, scores: np.ndarray) -> dict[str, Any]:
+def hard_details(judged: Table, scores: np.ndarray) -> HardDetails:
     """The `hard` entry of details.json; nothing where no image has two labels, for then no instance can be hard."""
     pairs = find_pairs(scores, judged.matrix)
     if not (pairs.per_image(pairs.everything) > 1).any():
@@ -49,7 +49,7 @@ def hard_details(judged: Table, scores: np.ndarray) -> dict[str, Any]:
     }
 
 
-def count_pairs(pairs: Pairs) -> dict[str, int]:
+def count_pairs(pairs: Pairs) -> PairCounts:
     return {
         "pairs": len(pairs),
         "hard_pairs": int(pairs.hard.sum()),
@@ -59,10 +59,10 @@ def count_pairs(pairs: Pairs) -> dict[str, int]:
     }
 
 
-def label_rows(pairs: Pairs, names: tuple[str, ...] | list[str]) -> list[dict[str, Any]]:
+def label_rows(pairs: Pairs, names: tuple[str, ...] | list[str]) -> list[HardLabel]:
     """Labels that some image has, those with the largest share of hard instances first; rough ones come last."""
     support, low, hard = (pairs.per_label(chosen) for chosen in (pairs.everything, pairs.low, pairs.hard))
-    rows = [
+    rows: list[HardLabel] = [
         {
             "name": names[i],
             "support": int(support[i]),
@@ -75,10 +75,10 @@ def label_rows(pairs: Pairs, names: tuple[str, ...] | list[str]) -> list[dict[st
     return sorted(rows, key=lambda row: (row["support"] < FEWEST_POSITIVES, -row["share"], -row["hard"], row["name"]))
 
 
-def size_rows(pairs: Pairs, share: np.ndarray) -> list[dict[str, Any]]:
+def size_rows(pairs: Pairs, share: np.ndarray) -> list[SizeShare]:
     """Hard instances among the pairs of each size; `share` [P] is of the largest box in its image."""
     size = size_of(share)
-    rows = []
+    rows: list[SizeShare] = []
     for number, (name, area) in enumerate(zip(SIZES, limits_in_words(), strict=True)):
         of_size = size == number
         count, hard = int(of_size.sum()), int((of_size & pairs.hard).sum())
@@ -95,7 +95,7 @@ def limits_in_words() -> tuple[str, ...]:
 
 def hardest_images(
     pairs: Pairs, names: tuple[str, ...] | list[str], keys: np.ndarray, most: int
-) -> list[tuple[int, dict[str, Any]]]:
+) -> list[tuple[int, HardImage]]:
     """(row, image with its present labels and their scores), by the largest cost of a hard pair."""
     worst = np.full(pairs.images, -math.inf)
     np.maximum.at(worst, pairs.row[pairs.hard], pairs.cost[pairs.hard])
@@ -107,7 +107,7 @@ def hardest_images(
     ]
 
 
-def labels_of(pairs: Pairs, row: int, names: tuple[str, ...] | list[str]) -> list[dict[str, Any]]:
+def labels_of(pairs: Pairs, row: int, names: tuple[str, ...] | list[str]) -> list[Instance]:
     """The labels in an image: hard ones first, then easy ones, then the rest."""
     first, last = np.searchsorted(pairs.row, [row, row + 1])
     mine = sorted(range(first, last), key=lambda i: (not pairs.hard[i], not pairs.easy[i], -pairs.score[i]))

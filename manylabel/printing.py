@@ -9,6 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from manylabel.core.results import JudgedOn, Results
 from manylabel.figure import figures, headlines_first, number, with_unit
 from manylabel.runtime.rich_console import Terminal
 from manylabel.runtime.terminal import echo
@@ -39,8 +40,8 @@ def print_warnings(out: Terminal, warnings: Iterable[str]) -> None:
         out.print(f"! {warning}", style="bold red", soft_wrap=True)
 
 
-def print_figures(results: dict[str, Any]) -> None:
-    data = results["data"]
+def print_figures(results: Results) -> None:
+    data: JudgedOn = results["data"]
     table = Table(title=Text(f"{results['title']}: {data['name']} {data['split']}, {data['images']} images", "bold"))
     table.add_column("figure")
     table.add_column("percent", justify="right")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from manylabel.core.comparison import ComparedMethod, Comparison, Difference, LabelChange, figure_of
 from manylabel.figure import figures, headlines_first, with_unit
 from manylabel.printing import print_warnings
 from manylabel.runtime.rich_console import Terminal
@@ -17,7 +17,7 @@ NAMED = 5  # labels that lose
 AT_ONCE = 5  # methods in a table of figures
 
 
-def print_comparison(comparison: dict[str, Any], losing: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
+def print_comparison(comparison: Comparison, losing: Callable[[Difference], list[LabelChange]]) -> None:
     out = Terminal()
     print_warnings(out, comparison["warnings"])
     data = comparison["data"]
@@ -65,14 +65,14 @@ def print_comparison(comparison: dict[str, Any], losing: Callable[[dict[str, Any
         out.print(f"  · {note}", soft_wrap=True)
 
 
-def _figure_table(comparison: dict[str, Any], methods: Sequence[dict[str, Any]]) -> Table:
+def _figure_table(comparison: Comparison, methods: Sequence[ComparedMethod]) -> Table:
     """A row for each figure that any of the runs has, headlines first."""
     table = Table(box=box.SIMPLE_HEAD, title=Text("figures in percent, means over seeds"), padding=(0, 1, 0, 0))
     table.add_column("figure", overflow="fold", min_width=16)
     for m in methods:
         table.add_column(Text(m["name"]), justify="right", overflow="fold")
     for one in headlines_first(figures(comparison, {})):
-        table.add_row(Text(one.title), *(with_unit(m[one.place], one.unit) for m in methods))
+        table.add_row(Text(one.title), *(with_unit(figure_of(m, one.place), one.unit) for m in methods))
     return table
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from manylabel.core.comparison import Interval
+from manylabel.core.hard_findings import HardFindings, LabelImages, RankCorrelation, SecondRun, SizeRow
 from manylabel.runtime.rich_console import Terminal
 
 SHOWN_IMAGES = 5
 
 
-def print_hard(found: dict[str, Any], top: int, asked: bool) -> None:
+def print_hard(found: HardFindings, top: int, asked: bool) -> None:
     """`asked`: somebody named labels, so their images are listed."""
     out = Terminal()
     data, pairs, hard = found["data"], found["pairs"], found["hard_pairs"]
@@ -38,11 +38,11 @@ def print_hard(found: dict[str, Any], top: int, asked: bool) -> None:
             _label_images(out, label)
     if found["second"]:
         _second(out, found["second"], top)
-    for note in [*found["notes"], *(found["second"] or {}).get("notes", [])]:
+    for note in [*found["notes"], *(found["second"]["notes"] if found["second"] else ())]:
         out.print(f"  · {note}", soft_wrap=True)
 
 
-def _labels(out: Terminal, found: dict[str, Any], top: int) -> None:
+def _labels(out: Terminal, found: HardFindings, top: int) -> None:
     rows = found["labels"][:top]
     title = f"labels with the largest share of hard instances, {len(rows)} of {len(found['labels'])}"
     table = _table(title, "label", "images", "hard", "share", "AP", "training", "object size")
@@ -59,26 +59,28 @@ def _labels(out: Terminal, found: dict[str, Any], top: int) -> None:
     out.print(table)
 
 
-def _ends(out: Terminal, found: dict[str, Any]) -> None:
-    for key, words in (("best", "best tenth by AP"), ("worst", "worst tenth by AP")):
-        if found[key]:
-            names = ", ".join(f"{row['name']} {row['ap']:.1f} ({row['support']})" for row in found[key])
+def _ends(out: Terminal, found: HardFindings) -> None:
+    for rows, words in ((found["best"], "best tenth by AP"), (found["worst"], "worst tenth by AP")):
+        if rows:
+            names = ", ".join(f"{row['name']} {row['ap']:.1f} ({row['support']})" for row in rows)
             out.print(f"{words} (images): {names}", soft_wrap=True)
 
 
-def _correlations(out: Terminal, rows: list[dict[str, Any]]) -> None:
+def _correlations(out: Terminal, rows: list[RankCorrelation]) -> None:
     table = _table("what goes together: Spearman's rank correlation over labels", "", "labels", "rho", "95 %")
     for row in rows:
         table.add_row(Text(row["name"]), str(row["labels"]), _number(row["rho"], "+.2f"), _between(row, "+.2f"))
     out.print(table)
 
 
-def _sizes(out: Terminal, rows: list[dict[str, Any]]) -> None:
+def _sizes(out: Terminal, rows: list[SizeRow]) -> None:
     table = _table(
         "by the label's largest object", "size", "of the image", "pairs", "hard", "share", "95 %", "mAP", "labels"
     )
     for row in rows:
-        ends = "–" if row["low"] is None else f"{100 * row['low']:.1f} … {100 * row['high']:.1f} %"
+        ends = (
+            "–" if row["low"] is None or row["high"] is None else f"{100 * row['low']:.1f} … {100 * row['high']:.1f} %"
+        )
         table.add_row(
             row["name"],
             row["area"],
@@ -92,7 +94,7 @@ def _sizes(out: Terminal, rows: list[dict[str, Any]]) -> None:
     out.print(table)
 
 
-def _alphas(out: Terminal, found: dict[str, Any], top: int) -> None:
+def _alphas(out: Terminal, found: HardFindings, top: int) -> None:
     rows = sorted((row for row in found["labels"] if "alpha" in row), key=lambda row: -row["alpha"])[:top]
     table = _table("labels that take most from earlier stages", "label", "alpha", "AP", "hard share")
     for row in rows:
@@ -100,7 +102,7 @@ def _alphas(out: Terminal, found: dict[str, Any], top: int) -> None:
     out.print(table)
 
 
-def _images(out: Terminal, found: dict[str, Any], most: int) -> None:
+def _images(out: Terminal, found: HardFindings, most: int) -> None:
     if found["images_shown"]:
         out.print("hardest images (hard labels with !, easy ones with +):")
     for image in found["images_shown"][:most]:
@@ -109,18 +111,18 @@ def _images(out: Terminal, found: dict[str, Any], most: int) -> None:
         out.print(f"  {image['file']}: {labels}", soft_wrap=True)
 
 
-def _label_images(out: Terminal, label: dict[str, Any]) -> None:
-    for key in ("smallest", "largest"):
-        if label[key]:
-            title = f"{label['label']}: the {key} scores of {label['images']} images with it"
+def _label_images(out: Terminal, label: LabelImages) -> None:
+    for which, rows in (("smallest", label["smallest"]), ("largest", label["largest"])):
+        if rows:
+            title = f"{label['label']}: the {which} scores of {label['images']} images with it"
             table = _table(title, "image", "score", "cost", "is", "object size")
-            for row in label[key]:
+            for row in rows:
                 cells = (f"{row['score']:.3f}", _share(row["cost"]), row["state"], _share(row["size"]))
                 table.add_row(Text(row["file"]), *cells)
             out.print(table)
 
 
-def _second(out: Terminal, second: dict[str, Any], top: int) -> None:
+def _second(out: Terminal, second: SecondRun, top: int) -> None:
     first, other = second["names"]
     mean = second["mAP"]
     out.print(
@@ -130,8 +132,7 @@ def _second(out: Terminal, second: dict[str, Any], top: int) -> None:
         markup=False,
         soft_wrap=True,
     )
-    for key, mine, its in (("hard_of_first", first, other), ("hard_of_second", other, first)):
-        got = second[key]
+    for got, mine, its in ((second["hard_of_first"], first, other), (second["hard_of_second"], other, first)):
         out.print(
             f"  of the {got['hard']} hard instances of {mine}, {its} finds {got['found']} ({got['easy']} of them easy); "
             f"{got['still_hard']} are hard for it too",
@@ -145,25 +146,27 @@ def _second(out: Terminal, second: dict[str, Any], top: int) -> None:
                 row["name"],
                 str(row["labels_scored"]),
                 str(row["positives"]),
-                *(_number(row[key], ".2f") for key in ("first", "second")),
+                _number(row["first"], ".2f"),
+                _number(row["second"], ".2f"),
                 _number(row["change"], "+.2f"),
                 _between(row, "+.2f"),
             )
         out.print(table)
     title = f"AP of labels, worst of the first run first, {min(top, len(second['labels']))} of {len(second['labels'])}"
     table = _table(title, "label", "images", "first", "second", "change", "95 %")
-    for row in second["labels"][:top]:
+    for label in second["labels"][:top]:
         table.add_row(
-            Text(row["name"]),
-            str(row["support"]),
-            *(_number(row[key], ".2f") for key in ("first", "second")),
-            _number(row["change"], "+.2f"),
-            _between(row, "+.2f"),
+            Text(label["name"]),
+            str(label["support"]),
+            _number(label["first"], ".2f"),
+            _number(label["second"], ".2f"),
+            _number(label["change"], "+.2f"),
+            _between(label, "+.2f"),
         )
     out.print(table)
 
 
-def _between(row: dict[str, Any], form: str) -> str:
+def _between(row: Interval, form: str) -> str:
     return "–" if row["low"] is None else f"{row['low']:{form}} … {row['high']:{form}}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rich import box
@@ -9,14 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from manylabel.compact import compact
+from manylabel.core.task_comparison import Spread, TaskComparison
+from manylabel.core.task_results import TaskResults
 from manylabel.figure import number, task_figures
 from manylabel.printing import print_warnings
 from manylabel.runtime.rich_console import Terminal
 
 
-def print_tasks(results: dict[str, Any]) -> None:
+def print_tasks(results: Mapping[str, Any]) -> None:
     """A row for each figure and a column for each task."""
-    tasks = results["tasks"]
+    tasks: dict[str, TaskResults] = results["tasks"]
     warnings = (f"{name}: {warning}" for name, task in tasks.items() for warning in task.get("warnings", ()))
     print_warnings(Terminal(), warnings)
     table = Table(title=results["title"])
@@ -39,7 +42,7 @@ def print_tasks(results: dict[str, Any]) -> None:
             Terminal().print(Text(f"{name}: {note}"))
 
 
-def print_task_comparison(comparison: dict[str, Any]) -> None:
+def print_task_comparison(comparison: TaskComparison) -> None:
     """A row for each method: its tasks' figures over seeds, their mean, and what a prediction uses."""
     out = Terminal()
     print_warnings(out, comparison["warnings"])
@@ -83,7 +86,7 @@ def _methods(title: str, *headings: str) -> Table:
     return table
 
 
-def _spread(cell: dict[str, Any] | None) -> str:
+def _spread(cell: Spread | None) -> str:
     if cell is None:
         return "–"
     return f"{cell['mean']:.2f}" + ("" if cell["deviation"] is None else f" ± {cell['deviation']:.2f}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,15 +32,24 @@ TITLE = "cost of one image: millions of parameters, G multiply-adds (MAC)"
 EXPLAINED = 0.05  # a difference above this needs a word
 
 PAPER = {"dim": 768, "heads": 8, "hidden": 2048}
-GAP: tuple[str, dict[str, Any]] = ("linear", {})
-DECODER: tuple[str, dict[str, Any]] = (
+
+
+class Choice(NamedTuple):
+    """A head, and what its options are set to."""
+
+    head: str
+    options: Mapping[str, Any]
+
+
+GAP = Choice("linear", {})
+DECODER = Choice(
     "query2label",
     {**PAPER, "encoder_layers": 0, "decoder_layers": 1, "self_attention": True, "positions": False},
 )
 
 
-def _ours(groups: int) -> tuple[str, dict[str, Any]]:
-    return "ml_decoder", {**PAPER, "groups": groups}
+def _ours(groups: int) -> Choice:
+    return Choice("ml_decoder", {**PAPER, "groups": groups})
 
 
 QUADRATIC = (
@@ -57,7 +66,7 @@ class Case:
     table: str
     backbone: str
     size: int
-    head: tuple[str, dict[str, Any]]
+    head: Choice
     labels: int
     paper: float  # G multiply-adds
     word: str = ""  # why ours may differ
@@ -91,8 +100,9 @@ CASES = (
 R10T = {"dim": 512, "heads": 4, "encoder_layers": 1, "decoder_layers": 2}
 
 
-def _hsq(shared: int) -> tuple[str, dict[str, Any]]:
-    return "hsq", {**R10T, "hidden": 1024, "layer_dims": (64, 16), "shared_experts": shared, "shared_reads": "shared"}
+def _hsq(shared: int) -> Choice:
+    options = {"hidden": 1024, "layer_dims": (64, 16), "shared_experts": shared, "shared_reads": "shared"}
+    return Choice("hsq", {**R10T, **options})
 
 
 NO_ATTENTION = (
@@ -101,7 +111,7 @@ NO_ATTENTION = (
     "HSQ with its shared branch (shared_reads=shared), which the paper counts"
 )
 HSQ_CASES = (
-    Case("A.2", "resnet10t", 576, ("query2label", {**R10T, "hidden": 2048}), 80, 8.4, NO_ATTENTION, 14.8),
+    Case("A.2", "resnet10t", 576, Choice("query2label", {**R10T, "hidden": 2048}), 80, 8.4, NO_ATTENTION, 14.8),
     Case("A.2", "resnet10t", 576, _hsq(1), 80, 8.6, NO_ATTENTION, 14.3),
     Case("A.2", "resnet10t", 576, _hsq(16), 80, 8.7, NO_ATTENTION, 15.5),
 )
@@ -190,7 +200,7 @@ def paper_rows(cases: Sequence[Case] = CASES) -> list[Cost]:
                 difference=off,
                 explanation=case.word if abs(off) > EXPLAINED or case.parameters else "",
                 paper_parameters=case.parameters,
-                experts=case.head[1].get("shared_experts"),
+                experts=case.head.options.get("shared_experts"),
             )
         )
     return rows
@@ -216,7 +226,7 @@ def chosen_rows(
     """Every combination. Options go to the heads that know them."""
     of_head = options_of(heads, options)
     return [
-        _cost(backbone, size, (head, of_head[head]), count, "")
+        _cost(backbone, size, Choice(head, of_head[head]), count, "")
         for backbone in backbones
         for size in sizes
         for count in labels
@@ -233,7 +243,7 @@ def options_of(heads: Sequence[str], options: Mapping[str, Any]) -> dict[str, di
     return {head: {k: v for k, v in options.items() if k in known[head]} for head in heads}
 
 
-def _cost(backbone: str, size: int, head: tuple[str, dict[str, Any]], labels: int, table: str) -> Cost:
+def _cost(backbone: str, size: int, head: Choice, labels: int, table: str) -> Cost:
     name, options = head
     m = measure(backbone, size, name, options, labels)
     pooled = m.gmacs - m.head_gmacs + m.channels * labels / 1e9  # the same backbone with the linear head

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -34,6 +34,12 @@ PASSES = 3
 SIDES = ("plain", "torch", "onnxruntime")
 
 
+class Turn(TypedDict):
+    """What the process of one side prints."""
+
+    seconds: float
+
+
 def run(data: str, images: int, backbone: str, workers: int) -> list[Row]:
     """Rows against the plain loop: our extraction with torch, and with ONNX Runtime where it is installed."""
     sides: tuple[str, ...] = SIDES
@@ -45,7 +51,7 @@ def run(data: str, images: int, backbone: str, workers: int) -> list[Row]:
     if not isinstance(_table(data, images).source, FileSource):
         raise DataError(f"{data} is no folder of image files, which the plain loop needs")
     with tempfile.TemporaryDirectory() as folder:
-        turns: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
+        turns: dict[str, list[Turn]] = {side: [] for side in sides}
         for _ in range(PASSES):
             for side in sides:
                 out = Path(folder) / f"{side}.npy"
@@ -63,7 +69,7 @@ def run(data: str, images: int, backbone: str, workers: int) -> list[Row]:
     return rows
 
 
-def _in_own_process(side: str, data: str, images: int, backbone: str, workers: int, out: Path) -> dict[str, Any]:
+def _in_own_process(side: str, data: str, images: int, backbone: str, workers: int, out: Path) -> Turn:
     arguments = [side, data, str(images), backbone, str(workers), str(out)]
     done = subprocess.run(
         [sys.executable, "-m", "manylabel.bench.extract", *arguments], capture_output=True, text=True, check=False
@@ -71,7 +77,7 @@ def _in_own_process(side: str, data: str, images: int, backbone: str, workers: i
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["without a word"])[-1]
         raise ManylabelError(f"the {side} side could not run {backbone}: {said.split(': ', 1)[-1]}")
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    found: Turn = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
 
@@ -160,7 +166,8 @@ def _main(side: str, data: str, images: str, backbone: str, workers: str, out: s
     features = once()
     seconds = time.perf_counter() - started
     np.save(out, features)
-    print(json.dumps({"seconds": seconds}))
+    turn: Turn = {"seconds": seconds}
+    print(json.dumps(turn))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from manylabel import console
 from manylabel.compare.bootstrap import drawn_ap, draws, interval
 from manylabel.compare.runs import ALIKE, Method, Run, never_trained_notes, warnings_about
+from manylabel.core.comparison import ComparedMethod, Comparison, Difference, LabelChange, Resolutions
+from manylabel.core.described import Described
 from manylabel.error import DataError
 from manylabel.metric import CLASSIFICATION, METRICS
 from manylabel.storage.output import MADE_BY
@@ -22,9 +24,7 @@ FEW = 5  # positives below which a figure is mostly chance
 USUAL = dict.fromkeys(metric.where for metric in METRICS.of(*CLASSIFICATION) if "." not in metric.where)  # or null
 
 
-def compare_runs(
-    methods: Sequence[Method], pairs: Sequence[tuple[str, str]] = (), resamples: int = 1000
-) -> dict[str, Any]:
+def compare_runs(methods: Sequence[Method], pairs: Sequence[tuple[str, str]] = (), resamples: int = 1000) -> Comparison:
     """Everything that the table, the figures and the page show; differences are to the first method."""
     check(methods, pairs)
     baseline = methods[0]
@@ -55,9 +55,9 @@ def compare_runs(
         ],
         "resolutions": resolutions(methods),
         "experts": [
-            {"method": method.name, **method.runs[0].details["experts"]}
+            {"method": method.name, **weights}
             for method in methods
-            if method.runs[0].details.get("experts")
+            if (weights := method.runs[0].details.get("experts"))
         ],
     }
 
@@ -138,19 +138,21 @@ def _notes(methods: Sequence[Method], resamples: int, drawn: bool, labels: int) 
     return notes
 
 
-def descriptions(methods: Sequence[Method]) -> dict[str, Any]:
+def descriptions(methods: Sequence[Method]) -> Described:
     """What the runs say of their figures; each figure as the first run that has it says."""
-    told: dict[str, dict[str, Any]] = {"metrics": {}, "tables": {}}
+    told: Described = {"metrics": {}, "tables": {}}
     for run in (run for method in methods for run in method.runs):
-        for section, found in told.items():
-            found |= {name: words for name, words in run.results[section].items() if name not in found}
+        for place, words in run.results["metrics"].items():
+            told["metrics"].setdefault(place, words)
+        for name, table in run.results["tables"].items():
+            told["tables"].setdefault(name, table)
     return told
 
 
-def _method(method: Method, places: Iterable[str]) -> dict[str, Any]:
+def _method(method: Method, places: Iterable[str]) -> ComparedMethod:
     model = method.runs[0].results["model"]
     seconds = [run.seconds for run in method.runs if run.seconds is not None]
-    return {
+    found = {
         "name": method.name,
         "runs": [str(run.folder) for run in method.runs],
         **USUAL,
@@ -164,14 +166,15 @@ def _method(method: Method, places: Iterable[str]) -> dict[str, Any]:
         "image_size": model.get("image_size"),
         "train_seconds": _mean(np.array(seconds)) if seconds else None,
     }
+    return cast(ComparedMethod, found)  # figures at any place stand among the rest
 
 
-def _difference(baseline: Method, method: Method, drawn: dict[str, np.ndarray], labels: list[str]) -> dict[str, Any]:
+def _difference(baseline: Method, method: Method, drawn: dict[str, np.ndarray], labels: list[str]) -> Difference:
     """Of one method to the baseline: per label with intervals, who wins and loses, and pairs that improve together."""
     change = method.ap - baseline.ap
     support = [label["support"] for label in baseline.runs[0].results["labels"]]
     gap = drawn[method.name] - drawn[baseline.name] if drawn else None  # [draws, N]
-    rows: list[dict[str, Any]] = []
+    rows: list[LabelChange] = []
     for i, name in enumerate(labels):
         rough = support[i] < FEW  # drawing a handful of positives anew says little of other images
         low, high = (math.nan, math.nan) if gap is None or rough else interval(gap[:, i])
@@ -198,14 +201,14 @@ def _difference(baseline: Method, method: Method, drawn: dict[str, np.ndarray], 
     }
 
 
-def resolutions(methods: Sequence[Method]) -> list[dict[str, Any]]:
+def resolutions(methods: Sequence[Method]) -> list[Resolutions]:
     """mAP by pixels, for methods that were trained at more than one size (Fig. 6)."""
     lines: dict[tuple[Any, ...], list[Method]] = {}
     for method in methods:
         settings = method.runs[0].settings
         key = tuple(sorted((k, str(v)) for k, v in settings.items() if k not in ALIKE and k != "backbone.image_size"))
         lines.setdefault(key or (method.name,), []).append(method)
-    found = []
+    found: list[Resolutions] = []
     for line in lines.values():
         points = sorted((m.runs[0].size or 0, _mean(m.figures("mAP"))) for m in line)
         if len({size for size, _ in points}) > 1:

@@ -6,12 +6,13 @@ import io
 from pathlib import Path
 from typing import Any
 
+from manylabel.core.comparison import Comparison, figure_of
 from manylabel.figure import figures, headlines_first
 from manylabel.spreadsheet import safe_cell, sheet_writer
 from manylabel.storage.atomic import write_text
 
 
-def write_figure_file(comparison: dict[str, Any], path: Path) -> None:
+def write_figure_file(comparison: Comparison, path: Path) -> None:
     methods = comparison["methods"]
     buffer = io.StringIO()
     writer = sheet_writer(buffer)
@@ -22,6 +23,6 @@ def write_figure_file(comparison: dict[str, Any], path: Path) -> None:
     for one in headlines_first(figures(comparison, {})):
         cells: list[Any] = [safe_cell(cell) for cell in (one.place, one.title, one.unit, one.better)]
         for method in methods:
-            cells += [method[one.place], method["deviations"][one.place]]
+            cells += [figure_of(method, one.place), method["deviations"][one.place]]
         writer.writerow(["" if cell is None else cell for cell in cells])
     write_text(path, buffer.getvalue())

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from manylabel.core.comparison import Comparison, Difference, ExpertLoad, PairGap
 from manylabel.report.drawing import COLOURS, axes_in, colour, plain, slug
 
 MOST_LABELS = 100  # in one picture of differences
 
 
-def draw_figures(comparison: dict[str, Any], folder: Path) -> list[tuple[str, Path]]:
+def draw_figures(comparison: Comparison, folder: Path) -> list[tuple[str, Path]]:
     """(caption, file) of every figure there is something to show for."""
     drawn: list[tuple[str, Path]] = []
 
@@ -56,7 +56,7 @@ def draw_figures(comparison: dict[str, Any], folder: Path) -> list[tuple[str, Pa
     return drawn
 
 
-def _means(c: dict[str, Any], path: Path) -> None:
+def _means(c: Comparison, path: Path) -> None:
     methods = c["methods"]
     with axes_in(path, 7, 1 + 0.42 * len(methods)) as axes:
         y = np.arange(len(methods))
@@ -73,25 +73,26 @@ def _means(c: dict[str, Any], path: Path) -> None:
         axes.set_xlabel("mAP, not interpolated (%); the axis does not begin at 0")
 
 
-def _changes(row: dict[str, Any], baseline: str, path: Path) -> None:
-    labels = [label for label in row["labels"] if label["change"] is not None]
-    labels.sort(key=lambda label: -label["change"])
+def _changes(row: Difference, baseline: str, path: Path) -> None:
+    labels = [(change, label) for label in row["labels"] if (change := label["change"]) is not None]
+    labels.sort(key=lambda pair: -pair[0])
     if len(labels) > MOST_LABELS:
         labels = labels[: MOST_LABELS // 2] + labels[-MOST_LABELS // 2 :]
     with axes_in(path, 7, 1.2 + 0.17 * len(labels)) as axes:
-        for i, label in enumerate(labels):
-            sure = label["low"] is not None and (label["low"] > 0 or label["high"] < 0)
-            shade = COLOURS[0] if label["change"] >= 0 else COLOURS[1]
-            if label["low"] is not None:
-                axes.plot([label["low"], label["high"]], [i, i], color=shade, linewidth=1, alpha=0.6)
-            axes.plot(label["change"], i, "o", color=shade, markersize=4, fillstyle="full" if sure else "none")
+        for i, (change, label) in enumerate(labels):
+            low, high = label["low"], label["high"]
+            sure = low is not None and high is not None and (low > 0 or high < 0)
+            shade = COLOURS[0] if change >= 0 else COLOURS[1]
+            if low is not None:
+                axes.plot([low, high], [i, i], color=shade, linewidth=1, alpha=0.6)
+            axes.plot(change, i, "o", color=shade, markersize=4, fillstyle="full" if sure else "none")
         axes.axvline(0, color="#999", linewidth=0.8)
-        axes.set_yticks(range(len(labels)), [plain(label["name"]) for label in labels], fontsize=7)
+        axes.set_yticks(range(len(labels)), [plain(label["name"]) for _, label in labels], fontsize=7)
         axes.set_ylim(len(labels) - 0.4, -0.6)
         axes.set_xlabel(f"change of average precision against {plain(baseline)} (percentage points)")
 
 
-def _gaps(c: dict[str, Any], path: Path) -> None:
+def _gaps(c: Comparison, path: Path) -> None:
     names = [m["name"] for m in c["methods"]]
     with axes_in(path, 7, 1.2 + 0.3 * len(names) * len(c["pairs"])) as axes:
         place, ticks = 0.0, []
@@ -106,7 +107,7 @@ def _gaps(c: dict[str, Any], path: Path) -> None:
         axes.set_xlabel("difference between the two labels' average precision (%)")
 
 
-def _pair(pair: dict[str, Any], path: Path) -> None:
+def _pair(pair: PairGap, path: Path) -> None:
     with axes_in(path, 5, 4.2) as axes:
         for i, (name, (a, b)) in enumerate(pair["ap"].items()):
             if a is not None and b is not None:
@@ -117,7 +118,7 @@ def _pair(pair: dict[str, Any], path: Path) -> None:
         axes.legend(fontsize=8, frameon=False)
 
 
-def _resolutions(c: dict[str, Any], path: Path) -> None:
+def _resolutions(c: Comparison, path: Path) -> None:
     with axes_in(path, 6, 4) as axes:
         for i, line in enumerate(c["resolutions"]):
             axes.plot(line["sizes"], line["mAP"], "o-", color=colour(i), label=plain(line["name"]))
@@ -127,7 +128,7 @@ def _resolutions(c: dict[str, Any], path: Path) -> None:
         axes.legend(fontsize=8, frameon=False)
 
 
-def _load(load: dict[str, Any], number: int, path: Path) -> None:
+def _load(load: ExpertLoad, number: int, path: Path) -> None:
     weights = np.array(load["layers"][number])
     rows = np.vstack([weights[:MOST_LABELS], weights.mean(axis=0)])
     names = [*load["gates"][:MOST_LABELS], "mean of all"]

@@ -6,11 +6,12 @@ import io
 from pathlib import Path
 from typing import Any
 
+from manylabel.core.comparison import Comparison
 from manylabel.spreadsheet import safe_cell, sheet_writer
 from manylabel.storage.atomic import write_text
 
 
-def write_label_file(comparison: dict[str, Any], path: Path) -> None:
+def write_label_file(comparison: Comparison, path: Path) -> None:
     methods = [method["name"] for method in comparison["methods"]]
     changes = comparison["differences"]
     buffer = io.StringIO()
@@ -26,6 +27,7 @@ def write_label_file(comparison: dict[str, Any], path: Path) -> None:
             *(comparison["ap"][name][i] for name in methods),
         ]
         for row in changes:
-            cells += [row["labels"][i][key] for key in ("change", "low", "high")]
+            its = row["labels"][i]
+            cells += [its["change"], its["low"], its["high"]]
         writer.writerow(["" if cell is None else cell for cell in cells])
     write_text(path, buffer.getvalue())

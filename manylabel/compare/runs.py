@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from manylabel.compare.run_results import RunDetails, RunResults
 from manylabel.compare.schema import check_scores, checked_results
 from manylabel.config import load_yaml
 from manylabel.error import DataError
@@ -26,6 +27,7 @@ from manylabel.training.history import read_history
 
 NAMED = 10  # labels in a note
 ALIKE = ("train.seed", "data.workers", "train.checkpoint_minutes", "train.trackers")  # no part of a method
+Settings = dict[str, Any]  # as anybody's recipe holds them
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,9 @@ class Run:
 
     name: str
     folder: Path
-    results: dict[str, Any]
-    details: dict[str, Any]
-    settings: dict[str, Any]  # flat: "head.name" → value; empty where there is no config.yaml
+    results: RunResults
+    details: RunDetails
+    settings: Settings  # flat: "head.name" → value; empty where there is no config.yaml
     scores: Scores | None
     seconds: float | None  # of training
 
@@ -61,8 +63,7 @@ class Run:
     @property
     def size(self) -> int | None:
         """Pixels."""
-        size: int | None = self.results["model"].get("image_size")
-        return size
+        return self.results["model"].get("image_size")
 
 
 @dataclass(frozen=True)
@@ -109,17 +110,17 @@ def never_trained_notes(methods: Sequence[Method]) -> list[str]:
 def read_run(folder: Path, keys: Sequence[str] = ("mAP", "labels", "data", "model")) -> Run:
     """`keys`: what the results must have."""
     folder = Path(folder)
-    results = _read(folder / "results.json" if folder.is_dir() else folder)
+    given = _read(folder / "results.json" if folder.is_dir() else folder)
     home = folder if folder.is_dir() else folder.parent
     for key in keys:
-        if key not in results:
+        if key not in given:
             raise DataError(
                 f"{folder} holds no results of {'several tasks' if key == 'tasks' else 'one task'} ({key!r} is missing)"
             )
     with told_of(folder):
-        results = clean_task_results(results) if "tasks" in keys else checked_results(results)
-        details = _read(home / "details.json") if folder.is_dir() and (home / "details.json").is_file() else {}
-        details = {"experts": clean_experts(details.get("experts"), "details.experts")}
+        results = cast(RunResults, clean_task_results(given)) if "tasks" in keys else checked_results(given)
+        told = _read(home / "details.json") if folder.is_dir() and (home / "details.json").is_file() else {}
+        details: RunDetails = {"experts": clean_experts(told.get("experts"), "details.experts")}
     config = home / "config.yaml"
     scores = read_scores(home) if folder.is_dir() else None
     if scores is not None:
@@ -150,15 +151,15 @@ def told_of(folder: Path) -> Iterator[None]:
         raise error if str(error).startswith(str(folder)) else DataError(f"{folder}: {error}") from error
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Mapping[str, Any]:
     if not path.exists():
         raise DataError(f"there is no {path}; give folders of finished runs, e.g. runs/a runs/b")
     return read_object(path, most=256 * MB)
 
 
-def flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
+def flat(values: Settings, before: str = "") -> Settings:
     """{"head": {"name": "hsq"}} → {"head.name": "hsq"}"""
-    found: dict[str, Any] = {}
+    found: Settings = {}
     for key, value in values.items():
         if isinstance(value, dict):
             found |= flat(value, f"{before}{key}.")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
+from manylabel.compare.run_results import RunResults
 from manylabel.error import DataError
 from manylabel.metric.upgrade import with_descriptions
 from manylabel.report.metric_schema import clean_figures
@@ -15,7 +16,7 @@ COUNTS = ("parameters", "trainable_parameters", "gmacs", "image_size")
 MOST_LABELS = 100_000
 
 
-def checked_results(results: Mapping[str, Any], where: str = "results") -> dict[str, Any]:
+def checked_results(results: Mapping[str, Any], where: str = "results") -> RunResults:
     """The results with descriptions of their figures, once all that is compared is of its kind; the rest may be anything."""
     labels = items(need(results, "labels", where), f"{where}.labels")
     if not 1 <= len(labels) <= MOST_LABELS:
@@ -38,7 +39,8 @@ def checked_results(results: Mapping[str, Any], where: str = "results") -> dict[
     text(model.get("head", ""), f"{where}.model.head")
     for key in COUNTS:
         number(model.get(key), f"{where}.model.{key}", high=1e30)
-    return {**results, **clean_figures(with_descriptions(results), where)}
+    figures, words = clean_figures(with_descriptions(results), where)
+    return cast(RunResults, {**results, **figures, **words})
 
 
 def check_scores(shape: tuple[int, ...], results: Mapping[str, Any], where: str) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from manylabel.compare.runs import Method, never_trained_notes, warnings_about
+from manylabel.compare.runs import Method, Run, never_trained_notes, warnings_about
+from manylabel.core.described import Words
+from manylabel.core.task_comparison import Spread, TaskComparison, TaskCost, TaskMethod
 from manylabel.error import DataError
 from manylabel.several_tasks import check_results
 from manylabel.storage.output import MADE_BY
@@ -15,7 +16,7 @@ from manylabel.storage.output import MADE_BY
 SCHEMA = 1
 
 
-def compare_tasks(methods: Sequence[Method]) -> dict[str, Any]:
+def compare_tasks(methods: Sequence[Method]) -> TaskComparison:
     """The first method is the one that the others are compared with, on the figures that both have."""
     columns: dict[tuple[str, str], None] = {}
     more: dict[tuple[str, str], None] = {}
@@ -68,16 +69,16 @@ def _same_data(methods: Sequence[Method]) -> None:
                 )
 
 
-def _descriptions(methods: Sequence[Method]) -> dict[str, Any]:
+def _descriptions(methods: Sequence[Method]) -> dict[str, dict[str, Words]]:
     """What the runs say of the figures of each task."""
-    told: dict[str, dict[str, Any]] = {}
+    told: dict[str, dict[str, Words]] = {}
     for run in (run for method in methods for run in method.runs):
         for task, found in run.results["tasks"].items():
             told[task] = {**found["metrics"], **told.get(task, {})}
     return told
 
 
-def _row(method: Method, columns: Sequence[tuple[str, str]], more: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def _row(method: Method, columns: Sequence[tuple[str, str]], more: Sequence[tuple[str, str]]) -> TaskMethod:
     figures = [_over_seeds(method, task, figure) for task, figure in columns]
     means = [cell["mean"] for cell in figures if cell is not None]
     seconds = [run.seconds for run in method.runs if run.seconds]
@@ -91,11 +92,12 @@ def _row(method: Method, columns: Sequence[tuple[str, str]], more: Sequence[tupl
         "tasks": {task: _cost(method, task) for task in tasks},
         "parameters": method.runs[0].results["model"]["parameters"],
         "seconds": float(np.mean(seconds)) if seconds else None,
+        "change": None,  # until all methods have their figures
     }
 
 
-def _over_seeds(method: Method, task: str, figure: str) -> dict[str, Any] | None:
-    found = [run.results["tasks"].get(task, {}).get("figures", {}).get(figure) for run in method.runs]
+def _over_seeds(method: Method, task: str, figure: str) -> Spread | None:
+    found = [_figure(run, task, figure) for run in method.runs]
     values = [float(value) for value in found if value is not None]
     if not values:
         return None
@@ -103,7 +105,12 @@ def _over_seeds(method: Method, task: str, figure: str) -> dict[str, Any] | None
     return {"mean": float(np.mean(values)), "deviation": spread, "seeds": values}
 
 
-def _cost(method: Method, task: str) -> dict[str, Any]:
+def _figure(run: Run, task: str, figure: str) -> float | None:
+    told = run.results["tasks"].get(task)
+    return None if told is None else told["figures"].get(figure)
+
+
+def _cost(method: Method, task: str) -> TaskCost:
     told = [run.results["tasks"][task] for run in method.runs if task in run.results["tasks"]]
     return {
         "experts": [one["experts"] for one in told],
@@ -113,7 +120,7 @@ def _cost(method: Method, task: str) -> dict[str, Any]:
     }
 
 
-def _change(baseline: Sequence[dict[str, Any] | None], own: Sequence[dict[str, Any] | None]) -> float | None:
+def _change(baseline: Sequence[Spread | None], own: Sequence[Spread | None]) -> float | None:
     """Mean difference of the figures that both methods have, in points."""
     both = [b["mean"] - a["mean"] for a, b in zip(baseline, own, strict=True) if a is not None and b is not None]
     return float(np.mean(both)) if both else None

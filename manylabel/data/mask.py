@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -17,6 +17,20 @@ MOST_PIXELS = 2**31  # the C code behind run-length masks counts in 32 bits
 NOBODY = -1  # the value of an object that has no pixels
 LONGEST_RUN = 7  # characters of one run in a compressed text: 5 bits each
 BONUS = 0.05  # overlap by which another value must be better before the order of the objects is given up
+
+
+class Runs(TypedDict):
+    """A mask as pycocotools takes it."""
+
+    size: list[int]  # height, width
+    counts: bytes
+
+
+class GivenRuns(TypedDict, total=False):
+    """The same as strangers give it."""
+
+    size: object
+    counts: object
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -52,7 +66,7 @@ class Polygons:
     def pixels(self, height: int, width: int) -> np.ndarray:
         return _decode(self.run_length(height, width))
 
-    def run_length(self, height: int, width: int) -> dict[str, Any]:
+    def run_length(self, height: int, width: int) -> Runs:
         from pycocotools import mask
 
         return mask.merge(mask.frPyObjects([part.tolist() for part in self.parts], height, width))
@@ -67,7 +81,7 @@ class RunLength:
     counts: bytes
 
     @classmethod
-    def of(cls, segmentation: dict[str, Any], where: str) -> RunLength:
+    def of(cls, segmentation: GivenRuns, where: str) -> RunLength:
         """From {'size': [height, width], 'counts': a list of runs or a compressed string}."""
         size, counts = segmentation.get("size"), segmentation.get("counts")
         if not (isinstance(size, list) and len(size) == 2 and all(isinstance(side, int) and side > 0 for side in size)):
@@ -107,7 +121,7 @@ class RunLength:
             raise DataError(f"a mask of {self.width}×{self.height} pixels for an image of {width}×{height}")
         return _decode(self.run_length(height, width))
 
-    def run_length(self, height: int, width: int) -> dict[str, Any]:
+    def run_length(self, height: int, width: int) -> Runs:
         return {"size": [self.height, self.width], "counts": self.counts}
 
 
@@ -132,7 +146,7 @@ class LabelImage:
         """[height, width] bool: pixels that must count neither for nor against a model."""
         return self._values(height, width) == VOID
 
-    def run_length(self, height: int, width: int) -> dict[str, Any]:
+    def run_length(self, height: int, width: int) -> Runs:
         from pycocotools import mask
 
         return mask.encode(np.asfortranarray(self.pixels(height, width), np.uint8))
@@ -151,7 +165,7 @@ class LabelImage:
 AnyMask = Polygons | RunLength | LabelImage
 
 
-def _decode(run_length: dict[str, Any]) -> np.ndarray:
+def _decode(run_length: Runs) -> np.ndarray:
     from pycocotools import mask
 
     return mask.decode(run_length).astype(bool)

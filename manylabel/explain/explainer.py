@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from manylabel.data.given_image import GivenImage, ImageLike, read_images
 from manylabel.error import DataError
 from manylabel.explain.attention import attention_grids
 from manylabel.explain.cam import eigen_cam, grad_cam, grad_cam_pp
-from manylabel.explain.explanation import Explanation
+from manylabel.explain.explanation import Explanation, Facts
 from manylabel.explain.frame import Frame
 from manylabel.explain.gradient import Backwards, StageMap, final_map
 from manylabel.explain.method import ATTENTION, AUTO, choose
@@ -98,7 +97,7 @@ class Explainer:
                 Explanation(read.name, size=read.size, frame=frame, photo=read.photo, **facts) for facts in next(found)
             ]
 
-    def explain_batch(self, pixels: Tensor, asked: Sequence[Sequence[int]] | None = None) -> list[list[dict[str, Any]]]:
+    def explain_batch(self, pixels: Tensor, asked: Sequence[Sequence[int]] | None = None) -> list[list[Facts]]:
         """Of transformed images uint8 [B, 3, S, S] what the explanations hold beside the photo, for the labels asked for
         of each image, or for those it shows."""
         predictor, images = self.predictor, pixels.to(self.predictor.device)

@@ -4,12 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from PIL import Image
 
 from manylabel.explain.frame import Frame
+
+
+class Facts(TypedDict):
+    """What an explanation holds beside the photo; its fields say more."""
+
+    label: str
+    score: float
+    threshold: float
+    above: bool
+    method: str
+    stage: str
+    grids: Mapping[str, np.ndarray]
+    head_grids: Mapping[str, np.ndarray]
+    experts: tuple[Mapping[str, float], ...]
+    shares: Mapping[str, float]
+
+
+class PlainExplanation(TypedDict):
+    """For JSON."""
+
+    image: str
+    label: str
+    score: float
+    threshold: float
+    above: bool
+    method: str
+    stage: str
+    size: list[int]  # width, height
+    grids: dict[str, list[list[float]]]
+    experts: NotRequired[list[dict[str, float]]]
+    shares: NotRequired[dict[str, float]]
+
+
+class Unreadable(TypedDict):
+    """For JSON, of an image that could not be read."""
+
+    image: str
+    error: str
 
 
 @dataclass(frozen=True)
@@ -64,15 +102,20 @@ class Explanation:
         parts = [self.frame.spread(g * (g.shape[1] * g.shape[2]), width, height) for g in grids.values()]
         return np.sum(parts, axis=0)
 
-    def plain(self) -> dict[str, Any]:
-        """For JSON."""
+    def plain(self) -> PlainExplanation | Unreadable:
         if self.error is not None:
             return {"image": self.image, "error": self.error}
-        facts: dict[str, Any] = {
-            name: getattr(self, name) for name in ("image", "label", "score", "threshold", "above", "method", "stage")
+        facts: PlainExplanation = {
+            "image": self.image,
+            "label": self.label,
+            "score": self.score,
+            "threshold": self.threshold,
+            "above": self.above,
+            "method": self.method,
+            "stage": self.stage,
+            "size": list(self.size),
+            "grids": {stage: _rounded(grid) for stage, grid in self.grids.items()},
         }
-        facts["size"] = list(self.size)
-        facts["grids"] = {stage: _rounded(grid) for stage, grid in self.grids.items()}
         if self.experts:
             facts["experts"] = [{name: round(w, 4) for name, w in layer.items()} for layer in self.experts]
         if self.shares:

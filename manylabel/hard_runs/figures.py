@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from manylabel.core.hard_findings import HardFindings, RankCorrelation, SizeDifference, Sizes
 from manylabel.hard import FEWEST_POSITIVES
 from manylabel.report.drawing import COLOURS, axes_in, colour, plain
 
 MOST_LABELS = 40
 
 
-def draw_figures(found: dict[str, Any], folder: Path) -> list[tuple[str, Path]]:
+def draw_figures(found: HardFindings, folder: Path) -> list[tuple[str, Path]]:
     """(caption, file) of every figure there is something to show for."""
     drawn: list[tuple[str, Path]] = []
 
@@ -30,16 +30,18 @@ def draw_figures(found: dict[str, Any], folder: Path) -> list[tuple[str, Path]]:
             caption = f"{c['name'].capitalize()}: rank correlation {c['rho']:+.2f}"
             caption += f" (95 % {c['low']:+.2f} … {c['high']:+.2f}) over {c['labels']} labels."
             add(f"hard-and-{c['of'][1]}", caption, lambda p, c=c: _scatter(found, c, p))  # type: ignore[misc]
-    if found["sizes"] is not None:
+    sizes, second = found["sizes"], found["second"]
+    if sizes is not None:
         caption = "Share of instances that are hard, by the size of the label's largest object in the image."
-        add("hard-by-size", caption, lambda p: _sizes(found, p))
-    if found["second"] is not None and found["second"]["sizes"] is not None:
+        add("hard-by-size", caption, lambda p: _sizes(sizes, p))
+    if second is not None and second["sizes"] is not None:
         caption = "Mean average precision by object size, of both runs over the same labels."
-        add("ap-by-size", caption, lambda p: _two_by_size(found["second"], p))
+        rows, names = second["sizes"], second["names"]
+        add("ap-by-size", caption, lambda p: _two_by_size(rows, names, p))
     return drawn
 
 
-def _labels(found: dict[str, Any], path: Path) -> None:
+def _labels(found: HardFindings, path: Path) -> None:
     rows = [row for row in found["labels"] if row["hard"]][:MOST_LABELS]
     with axes_in(path, 7, 1 + 0.2 * len(rows)) as axes:
         axes.barh(range(len(rows)), [100 * row["share"] for row in rows], color=COLOURS[1], height=0.7)
@@ -49,8 +51,9 @@ def _labels(found: dict[str, Any], path: Path) -> None:
         axes.set_xlabel("hard instances (% of the images with the label)")
 
 
-def _scatter(found: dict[str, Any], correlation: dict[str, Any], path: Path) -> None:
+def _scatter(found: HardFindings, correlation: RankCorrelation, path: Path) -> None:
     key = correlation["of"][1]
+    assert key != "cost"  # is of pairs, and stands first
     rows = [row for row in found["labels"] if row.get(key) is not None and row["support"] >= FEWEST_POSITIVES]
     scale = {"size": 100}.get(key, 1)
     titles = {
@@ -60,7 +63,7 @@ def _scatter(found: dict[str, Any], correlation: dict[str, Any], path: Path) -> 
         "alpha": "mean share of earlier stages",
     }
     with axes_in(path, 6, 4.2) as axes:
-        x, y = (np.array([factor * row[k] for row in rows]) for k, factor in ((key, scale), ("share", 100)))
+        x, y = scale * np.array([row[key] for row in rows], float), 100 * np.array([row["share"] for row in rows])
         axes.plot(x, y, "o", color=COLOURS[0], markersize=4, alpha=0.7)
         for i in np.argsort(-y, kind="stable")[:6]:
             axes.annotate(plain(rows[i]["name"]), (x[i], y[i]), xytext=(4, 3), textcoords="offset points", fontsize=7)
@@ -72,24 +75,24 @@ def _scatter(found: dict[str, Any], correlation: dict[str, Any], path: Path) -> 
         axes.set_ylabel("hard instances (%)")
 
 
-def _sizes(found: dict[str, Any], path: Path) -> None:
-    rows = found["sizes"]["rows"]
+def _sizes(sizes: Sizes, path: Path) -> None:
+    rows = sizes["rows"]
     with axes_in(path, 6, 3.4) as axes:
         for i, row in enumerate(rows):
             axes.bar(i, 100 * (row["share"] or 0), color=COLOURS[1], width=0.6)
-            if row["low"] is not None:
+            if row["low"] is not None and row["high"] is not None:
                 axes.plot([i, i], [100 * row["low"], 100 * row["high"]], color="black", linewidth=1.2)
         names = [f"{row['name']}\n{row['area']}\n{row['hard']} of {row['pairs']}" for row in rows]
         axes.set_xticks(range(len(rows)), names, fontsize=8)
         axes.set_ylabel("hard instances (%)")
 
 
-def _two_by_size(second: dict[str, Any], path: Path) -> None:
-    rows = second["sizes"]
+def _two_by_size(rows: list[SizeDifference], runs: list[str], path: Path) -> None:
     with axes_in(path, 6, 3.6) as axes:
-        for k, (key, name) in enumerate(zip(("first", "second"), second["names"], strict=True)):
+        means = [row["first"] for row in rows], [row["second"] for row in rows]
+        for k, (run, name) in enumerate(zip(means, runs, strict=True)):
             at = np.arange(len(rows)) + 0.36 * (k - 0.5)
-            axes.bar(at, [row[key] or 0 for row in rows], width=0.34, color=colour(k), label=plain(name))
+            axes.bar(at, [mean or 0 for mean in run], width=0.34, color=colour(k), label=plain(name))
         names = [f"{row['name']}\n{row['labels_scored']} labels, {row['positives']} positives" for row in rows]
         axes.set_xticks(range(len(rows)), names, fontsize=8)
         axes.set_ylabel("mAP (%)")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
+from manylabel.core.hard_findings import HardFindings
 from manylabel.data.thumbnail import thumbnail
 from manylabel.hard_runs.figures import draw_figures
 from manylabel.hard_runs.label_file import label_csv
@@ -14,7 +14,7 @@ from manylabel.report.hard_page import pictured_files, write_hard_page
 from manylabel.storage.atomic import write_json, write_text
 
 
-def write_hard_files(found: dict[str, Any], data: RunData | None, folder: Path) -> None:
+def write_hard_files(found: HardFindings, data: RunData | None, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "hard.json", found)
     write_text(folder / "labels.csv", label_csv(found))
@@ -22,13 +22,13 @@ def write_hard_files(found: dict[str, Any], data: RunData | None, folder: Path) 
     write_hard_page(found, figures, _thumbnails(found, data), folder / "hard.html")
 
 
-def write_hard_html(found: dict[str, Any], data: RunData | None, page: Path) -> None:
+def write_hard_html(found: HardFindings, data: RunData | None, page: Path) -> None:
     """The page alone."""
     with tempfile.TemporaryDirectory() as folder:
         write_hard_page(found, draw_figures(found, Path(folder)), _thumbnails(found, data), page)
 
 
-def _thumbnails(found: dict[str, Any], data: RunData | None) -> dict[str, str | None]:
+def _thumbnails(found: HardFindings, data: RunData | None) -> dict[str, str | None]:
     if data is None:
         return {}
     return {file: thumbnail(data.judged.source, file) for file in pictured_files(found)}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
+from manylabel.core.hard_findings import HardFindings
 from manylabel.spreadsheet import safe_cell, sheet_writer
 
 HEADER = "label,images,hard,share_hard,low,ap"
 
 
-def label_csv(found: dict[str, Any]) -> str:
+def label_csv(found: HardFindings) -> str:
     second = {} if found["second"] is None else {row["name"]: row for row in found["second"]["labels"]}
     alpha = any("alpha" in row for row in found["labels"])
     buffer = io.StringIO()
@@ -22,12 +22,18 @@ def label_csv(found: dict[str, Any]) -> str:
     for row in found["labels"]:
         cells = [
             safe_cell(row["name"]),
-            *(row[key] for key in ("support", "hard", "share", "low", "ap", "train", "size")),
+            row["support"],
+            row["hard"],
+            row["share"],
+            row["low"],
+            row["ap"],
+            row["train"],
+            row["size"],
         ]
         if alpha:
             cells.append(row.get("alpha"))
         if second:
-            change = second.get(row["name"], {})
-            cells += [change.get(key) for key in ("second", "change", "low", "high")]
+            its = second.get(row["name"])
+            cells += [None] * 4 if its is None else [its["second"], its["change"], its["low"], its["high"]]
         writer.writerow(["" if cell is None else cell for cell in cells])
     return buffer.getvalue()

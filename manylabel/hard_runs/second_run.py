@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from manylabel.compare import Method, Run, compare_runs
+from manylabel.core.comparison import Comparison
+from manylabel.core.hard_findings import LabelDifference, Recovered, SecondRun
 from manylabel.hard import Pairs, find_pairs, size_of
 from manylabel.hard_runs.size_figures import size_differences
 
@@ -19,7 +19,7 @@ def compare_with(
     weights: np.ndarray | None,
     resamples: int,
     costs: tuple[float, float],
-) -> dict[str, Any]:
+) -> SecondRun:
     names = (run.name, other.name) if run.name != other.name else (str(run.folder), str(other.folder))
     # Both count as methods of their own, even if they differ in their seed only.
     comparison = compare_runs([Method(names[0], (run,)), Method(names[1], (other,))], resamples=resamples)
@@ -30,7 +30,10 @@ def compare_with(
     return {
         "names": list(names),
         "mAP": {**change["mAP"], "first": run.results["mAP"], "second": other.results["mAP"]},
-        **{key: change[key] for key in ("better", "worse", "surely_better", "surely_worse")},
+        "better": change["better"],
+        "worse": change["worse"],
+        "surely_better": change["surely_better"],
+        "surely_worse": change["surely_worse"],
         "hard_of_first": recovered(pairs, theirs),
         "hard_of_second": recovered(theirs, pairs),
         "sizes": None if share is None else size_differences(run.scores, other.scores, pairs, size_of(share), weights),
@@ -39,7 +42,7 @@ def compare_with(
     }
 
 
-def recovered(mine: Pairs, theirs: Pairs) -> dict[str, int]:
+def recovered(mine: Pairs, theirs: Pairs) -> Recovered:
     """What another run makes of one run's hard instances; both have the same pairs."""
     return {
         "hard": int(mine.hard.sum()),
@@ -49,10 +52,10 @@ def recovered(mine: Pairs, theirs: Pairs) -> dict[str, int]:
     }
 
 
-def _labels(comparison: dict[str, Any]) -> list[dict[str, Any]]:
+def _labels(comparison: Comparison) -> list[LabelDifference]:
     """AP of both and the difference, the worst labels of the first run at the top."""
     first, second = comparison["ap"].values()
-    rows = [
+    rows: list[LabelDifference] = [
         {"first": a, "second": b, "support": support, **row}
         for a, b, support, row in zip(
             first, second, comparison["support"], comparison["differences"][0]["labels"], strict=True

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from manylabel import console
 from manylabel.compare.bootstrap import drawn_ap, interval
+from manylabel.core.hard_findings import SizeDifference, SizeFigures
 from manylabel.hard import SIZES, Pairs, scored_labels, sized_matrix
 from manylabel.labels import support
 from manylabel.metric import average_precision, mean_defined
 from manylabel.score_file import Scores
 
 
-def size_figures(scores: Scores, pairs: Pairs, size: np.ndarray) -> list[dict[str, Any]]:
+def size_figures(scores: Scores, pairs: Pairs, size: np.ndarray) -> list[SizeFigures]:
     """For each size: labels with enough positives of it, how many positives they have, and their mean AP in percent."""
-    rows = []
+    rows: list[SizeFigures] = []
     for which in range(len(SIZES)):
         sized = sized_matrix(scores.matrix, pairs, size, which)
         chosen = scored_labels(sized)
@@ -29,9 +29,9 @@ def size_figures(scores: Scores, pairs: Pairs, size: np.ndarray) -> list[dict[st
 
 def size_differences(
     first: Scores, second: Scores, pairs: Pairs, size: np.ndarray, weights: np.ndarray | None
-) -> list[dict[str, Any]]:
+) -> list[SizeDifference]:
     """For each size: mean AP of both runs over the same labels, and the difference with its interval over images."""
-    rows = []
+    rows: list[SizeDifference] = []
     with console.counting("drawing images anew", 2 * len(SIZES)) as advance:
         for which, name in enumerate(SIZES):
             sized = sized_matrix(first.matrix, pairs, size, which)

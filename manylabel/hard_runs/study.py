@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from manylabel.compare import Run
 from manylabel.compare.bootstrap import draws, interval
+from manylabel.core.hard_findings import (
+    Ends,
+    HardFindings,
+    LabelFact,
+    LabelFacts,
+    LabelImages,
+    RankCorrelation,
+    RankedLabel,
+    ShownInstance,
+    SizeRow,
+    Sizes,
+)
 from manylabel.error import DataError
 from manylabel.hard import (
     EASY,
@@ -32,13 +44,15 @@ from manylabel.suggest import closest
 
 SCHEMA = 1
 TENTH = 0.1  # best and worst labels
-FACTS = {
+FACTS: dict[LabelFact, str] = {
     "share": "hard share",
     "ap": "average precision",
     "train": "training images",
     "size": "median object size",
     "alpha": "share of earlier stages (alpha)",
 }
+MINE: tuple[LabelFact, ...] = ("share", "ap")
+THEIRS: tuple[LabelFact, ...] = ("ap", "train", "size", "alpha")  # what each of these may go with
 PICTURED = 3  # labels whose images are shown when nobody asks for one
 
 
@@ -51,7 +65,7 @@ def study_runs(
     hard: float = HARD,
     easy: float = EASY,
     resamples: int = 1000,
-) -> tuple[dict[str, Any], RunData | None]:
+) -> tuple[HardFindings, RunData | None]:
     """(findings, the run's data where it can be read); `labels`: those whose images are listed."""
     for name in labels:
         if name not in run.labels:
@@ -68,7 +82,7 @@ def study_runs(
     share = None if data is None else object_shares(data.judged, pairs)
     rows = _labels(run, pairs, data, share)
     weights = draws(pairs.images, resamples) if resamples else None
-    found = {
+    found: HardFindings = {
         "schema": SCHEMA,
         "made_by": MADE_BY,
         "run": run.name,
@@ -86,50 +100,62 @@ def study_runs(
         "pictured": [
             _images_of(run, pairs, share, name, top) for name in (labels or [r["name"] for r in rows[:PICTURED]])
         ],
-        "second": None,
+        "second": None if other is None else compare_with(run, other, pairs, share, weights, resamples, (hard, easy)),
+        "notes": [],
     }
-    if other is not None:
-        found["second"] = compare_with(run, other, pairs, share, weights, resamples, (hard, easy))
     found["notes"] = _notes(found, data, why)
     return found, data
 
 
-def _labels(run: Run, pairs: Pairs, data: RunData | None, share: np.ndarray | None) -> list[dict[str, Any]]:
+def _labels(run: Run, pairs: Pairs, data: RunData | None, share: np.ndarray | None) -> list[LabelFacts]:
     place = {name: i for i, name in enumerate(run.labels)}
     stored = {label["name"]: label for label in run.results["labels"]}
-    rows = []
+    rows: list[LabelFacts] = []
     for row in label_rows(pairs, run.labels):
         i = place[row["name"]]
         train = None if data is None or data.train is None or np.isnan(data.train[i]) else int(data.train[i])
         own = np.empty(0) if share is None else share[pairs.label == i]
         own = own[~np.isnan(own)]
         size = round(float(np.median(own)), 6) if len(own) else None
-        more = {
-            key: stored[row["name"]][key] for key in ("alpha", "alphas") if stored[row["name"]].get(key) is not None
+        facts: LabelFacts = {
+            "name": row["name"],
+            "support": row["support"],
+            "low": row["low"],
+            "hard": row["hard"],
+            "share": row["share"],
+            "ap": _number(run.ap[i]),
+            "train": train,
+            "size": size,
         }
-        rows.append({**row, "ap": _number(run.ap[i]), "train": train, "size": size, **more})
+        if (alpha := stored[row["name"]].get("alpha")) is not None:
+            facts["alpha"] = alpha
+        if (alphas := stored[row["name"]].get("alphas")) is not None:
+            facts["alphas"] = alphas
+        rows.append(facts)
     return rows
 
 
-def _best_and_worst(run: Run) -> dict[str, list[dict[str, Any]]]:
+def _best_and_worst(run: Run) -> Ends:
     """A tenth of the scored labels at either end, by average precision (Fig. 3 of the paper)."""
     support = np.array([label["support"] for label in run.results["labels"]])
     scored = [i for i in np.argsort(run.ap, kind="stable") if not np.isnan(run.ap[i]) and support[i] > 0]
     many = min(max(1, round(TENTH * len(scored))), len(scored) // 2)
-    named = [{"name": run.labels[i], "ap": _number(run.ap[i]), "support": int(support[i])} for i in scored]
+    named: list[RankedLabel] = [
+        {"name": run.labels[i], "ap": _number(run.ap[i]), "support": int(support[i])} for i in scored
+    ]
     return {"worst": named[:many], "best": named[::-1][:many]}
 
 
-def _correlations(rows: list[dict[str, Any]], pairs: Pairs, share: np.ndarray | None) -> list[dict[str, Any]]:
+def _correlations(rows: list[LabelFacts], pairs: Pairs, share: np.ndarray | None) -> list[RankCorrelation]:
     """Of hard share and average precision with other facts about labels, over labels with enough images."""
     enough = [row for row in rows if row["support"] >= FEWEST_POSITIVES]
 
-    def column(key: str) -> np.ndarray:
+    def column(key: LabelFact) -> np.ndarray:
         return np.array([np.nan if row.get(key) is None else row[key] for row in enough], float)
 
     found = []
-    for mine in ("share", "ap"):
-        for key in ("ap", "train", "size", "alpha"):
+    for mine in MINE:
+        for key in THEIRS:
             values = column(key)
             if key != mine and not np.isnan(values).all():
                 c = spearman_interval(column(mine), values)
@@ -141,17 +167,22 @@ def _correlations(rows: list[dict[str, Any]], pairs: Pairs, share: np.ndarray | 
     return found
 
 
-def _correlation(a: str, b: str, name: str, c: Correlation) -> dict[str, Any]:
-    return {"of": [a, b], "name": name, "labels": c.entries} | {
-        k: _number(getattr(c, k)) for k in ("rho", "low", "high")
+def _correlation(a: LabelFact | Literal["cost"], b: LabelFact, name: str, c: Correlation) -> RankCorrelation:
+    return {
+        "of": [a, b],
+        "name": name,
+        "labels": c.entries,
+        "rho": _number(c.rho),
+        "low": _number(c.low),
+        "high": _number(c.high),
     }
 
 
-def _sizes(run: Run, pairs: Pairs, share: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
+def _sizes(run: Run, pairs: Pairs, share: np.ndarray, weights: np.ndarray | None) -> Sizes:
     assert run.scores is not None
     size = size_of(share)
     figures = size_figures(run.scores, pairs, size)
-    rows = []
+    rows: list[SizeRow] = []
     for number, row in enumerate(size_rows(pairs, share)):
         of_size = size == number
         low, high = _drawn_share(pairs.per_image(of_size & pairs.hard), pairs.per_image(of_size), weights)
@@ -167,14 +198,14 @@ def _drawn_share(hard: np.ndarray, every: np.ndarray, weights: np.ndarray | None
     return interval(np.divide(weights @ hard, drawn, out=np.full(len(drawn), np.nan), where=drawn > 0))
 
 
-def _images_of(run: Run, pairs: Pairs, share: np.ndarray | None, name: str, top: int) -> dict[str, Any]:
+def _images_of(run: Run, pairs: Pairs, share: np.ndarray | None, name: str, top: int) -> LabelImages:
     """Images of a label with its smallest and its largest scores (Fig. 4 of the paper)."""
     assert run.scores is not None
     mine = np.flatnonzero(pairs.label == run.labels.index(name))
     order = mine[np.argsort(pairs.score[mine], kind="stable")]
     many = min(top, len(order) // 2) if len(order) > 1 else len(order)
 
-    def row(i: int) -> dict[str, Any]:
+    def row(i: int) -> ShownInstance:
         labels = labels_of(pairs, int(pairs.row[i]), run.labels)
         own = next(label for label in labels if label["label"] == name)
         size = None if share is None else _number(share[i])
@@ -189,7 +220,7 @@ def _images_of(run: Run, pairs: Pairs, share: np.ndarray | None, name: str, top:
     }
 
 
-def _notes(found: dict[str, Any], data: RunData | None, why: str) -> list[str]:
+def _notes(found: HardFindings, data: RunData | None, why: str) -> list[str]:
     notes = []
     if not found["images_with_several"]:
         notes.append("no image has two labels, so no instance can be hard: a hard one stands beside an easy one")

@@ -10,16 +10,38 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 import numpy as np
 from pycocotools import mask as coco_mask
 from pycocotools.cocoeval import COCOeval
 
 Kind = Literal["box", "mask"]
-Masks = Sequence[dict[str, Any]] | np.ndarray  # COCO's run lengths, or pixels [m, H, W]
-Things = dict[tuple[int, int], list[dict[str, Any]]]  # by image and label
 MOST = 100  # detections of an image and label
+
+
+class RunLengths(TypedDict):
+    """A mask as COCO compresses it."""
+
+    size: list[int]  # height, width
+    counts: bytes
+
+
+class Thing(TypedDict):
+    """An object, or a detection, as COCOeval takes it; it notes there more of its own."""
+
+    id: int
+    bbox: np.ndarray  # [4]: left, top, width, height
+    area: float
+    segmentation: NotRequired[RunLengths]
+    iscrowd: NotRequired[int]
+    ignore: NotRequired[int]
+    score: NotRequired[float]
+
+
+Masks = Sequence[RunLengths] | np.ndarray  # or pixels [m, H, W]
+Columns = dict[str, np.ndarray | Sequence[RunLengths]]  # each key of `Thing` for all objects of an image
+Things = dict[tuple[int, int], list[Thing]]  # by image and label
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +118,10 @@ def coco_average_precision(
     )
 
 
-def run_lengths(masks: np.ndarray) -> list[dict[str, Any]]:
+def run_lengths(masks: np.ndarray) -> list[RunLengths]:
     """Masks [n, H, W] of any type as COCO's run lengths: a hundredth of the memory, to be kept until all is judged."""
     pixels = np.asfortranarray(np.asarray(masks).astype(bool).transpose(1, 2, 0), np.uint8)
-    encoded: list[dict[str, Any]] = coco_mask.encode(pixels)
+    encoded: list[RunLengths] = coco_mask.encode(pixels)
     return encoded
 
 
@@ -131,13 +153,14 @@ class _Protocol(COCOeval):  # type: ignore[misc]  # without types
         things |= {"iscrowd": crowd.astype(int), "ignore": (crowd | ignore).astype(int)}
         self.objects += int((~(crowd | ignore)).sum())
         self._file(self._gts, image, truth.labels, things)
-        things = self._things(image, found, truth.size, "detections") | {"score": np.asarray(found.scores, np.float64)}
-        if not np.isfinite(things["score"]).all():
+        things = self._things(image, found, truth.size, "detections")
+        things["score"] = scores = np.asarray(found.scores, np.float64)
+        if not np.isfinite(scores).all():
             raise ValueError(f"image {image}: a detection's score is NaN or infinite")
         self.found += len(found.boxes)
         self._file(self._dts, image, found.labels, things)
 
-    def _things(self, image: int, given: ImageTruth | ImageFound, size: tuple[int, int], what: str) -> dict[str, Any]:
+    def _things(self, image: int, given: ImageTruth | ImageFound, size: tuple[int, int], what: str) -> Columns:
         """The columns that both sides have, checked."""
         boxes, labels = np.asarray(given.boxes, np.float64).reshape(-1, 4), np.asarray(given.labels)
         if len(boxes) != len(labels) or not np.isfinite(boxes).all():
@@ -145,7 +168,7 @@ class _Protocol(COCOeval):  # type: ignore[misc]  # without types
         if len(labels) and not (labels.min() >= 0 and labels.max() < self.num_labels):
             raise ValueError(f"image {image}: {what} with a label outside of 0 … {self.num_labels - 1}")
         corner, sides = boxes[:, :2], boxes[:, 2:] - boxes[:, :2]
-        things: dict[str, Any] = {"bbox": np.concatenate([corner, sides], axis=1), "area": sides.prod(axis=1)}
+        things: Columns = {"bbox": np.concatenate([corner, sides], axis=1), "area": sides.prod(axis=1)}
         if self.kind == "mask":
             masks = _as_run_lengths(given.masks) if given.masks is not None else []
             if len(masks) != len(boxes) or any(tuple(mask["size"]) != tuple(size) for mask in masks):
@@ -153,10 +176,10 @@ class _Protocol(COCOeval):  # type: ignore[misc]  # without types
             things |= {"segmentation": masks, "area": coco_mask.area(masks)}
         return things
 
-    def _file(self, place: Things, image: int, labels: Any, things: dict[str, Any]) -> None:
+    def _file(self, place: Things, image: int, labels: Any, things: Columns) -> None:
         for number, label in enumerate(np.asarray(labels).tolist()):
             thing = {name: values[number] for name, values in things.items()}
-            place[image, label].append({"id": number + 1, **thing})  # 0 would mean: not matched
+            place[image, label].append(cast(Thing, {"id": number + 1, **thing}))  # 0 would mean: not matched
 
     def _prepare(self) -> None:
         """Nothing is left to do; the parent would read files here, and forget what to ignore."""
@@ -187,5 +210,5 @@ def _flags(flags: np.ndarray | None, count: int) -> np.ndarray:
     return np.zeros(count, bool) if flags is None else np.asarray(flags, bool)
 
 
-def _as_run_lengths(masks: Masks) -> Sequence[dict[str, Any]]:
+def _as_run_lengths(masks: Masks) -> Sequence[RunLengths]:
     return run_lengths(masks) if isinstance(masks, np.ndarray) else masks

@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal
 
+from manylabel.core.described import Described, Words
 from manylabel.error import ConfigError, ManylabelError
 from manylabel.suggest import closest
 
@@ -33,35 +34,6 @@ class Table:
     caption: str
     rows: str  # what the rows are
     columns: tuple[str, ...] = ()  # that are there even where no figure is in them
-
-
-class Words(TypedDict):
-    """What results say of one of their figures."""
-
-    title: str
-    heading: str
-    definition: str
-    unit: str
-    better: Literal["higher", "lower"]
-    headline: bool
-    goal: NotRequired[bool]
-    table: NotRequired[str]
-    row: NotRequired[str]
-    column: NotRequired[str]
-
-
-class TableWords(TypedDict):
-    title: str
-    caption: str
-    rows: str
-    columns: list[str]
-
-
-class Described(TypedDict):
-    """The sections of results that say what its figures are, by place (or name), and the tables they form."""
-
-    metrics: dict[str, Words]
-    tables: dict[str, TableWords]
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from manylabel.core.described import Described
 from manylabel.figure import at
-from manylabel.metric.registry import METRICS, MULTI_LABEL, SINGLE_LABEL, Described, Metric, describe
+from manylabel.metric.registry import METRICS, MULTI_LABEL, SINGLE_LABEL, Metric, describe
 
 ALWAYS = ("mAP", "CP", "CR", "CF1", "OP", "OR", "OF1", "calibration_error")  # in the results of every version
 WHOLE = ("top3", "at_thresholds", "f1_at.3", "f1_at.5")  # with all of their figures, or not there

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from manylabel.error import DataError
 from manylabel.report.page import fill
@@ -29,6 +29,72 @@ KINDS = {
 }
 
 
+class Picture(TypedDict):
+    """Of the pictures that are suspicious."""
+
+    kind: str
+
+
+class Suspicious(TypedDict):
+    images: list[Picture]
+
+
+class Company(TypedDict):
+    names: list[str]
+    counts: list[list[int]]
+
+
+class Sizes(TypedDict):
+    most_frequent: list[list[int]]
+
+
+class Count(TypedDict):
+    count: int
+
+
+class Groups(TypedDict):
+    group_count: int
+
+
+class Findings(TypedDict):
+    """What is looked into here; the template shows the rest."""
+
+    images: int
+    labels_per_image_counts: dict[str, int]
+    support: dict[str, int]
+    support_by_split: dict[str, dict[str, int]]
+    known_share: dict[str, float]
+    cooccurrence: Company
+    similar_names: list[object]
+    image_sizes: Sizes
+    wrong_sizes: Count
+    unreadable: dict[str, str]
+    suspicious: Suspicious
+    duplicates: Groups
+    leaks: Count
+    contradictions: Count
+    pictures: NotRequired[dict[str, object]]
+
+
+class DrawnLabels(TypedDict):
+    """Column by column."""
+
+    name: list[str]
+    support: list[int]
+    known: list[int]
+    splits: dict[str, list[int]]
+
+
+class Drawn(TypedDict):
+    """What the scripts draw from."""
+
+    labels: DrawnLabels
+    complete: bool
+    per_image: list[list[int]]
+    cooccurrence: Company
+    sizes: list[list[int]]
+
+
 def write_data_page(findings: Mapping[str, Any], out: Path) -> Path:
     """The page for these findings in the file `out`.
 
@@ -41,13 +107,13 @@ def write_data_page(findings: Mapping[str, Any], out: Path) -> Path:
     return Path(out)
 
 
-def _render(findings: dict[str, Any]) -> str:
+def _render(findings: Findings) -> str:
     pictures = {
         key: uri
         for key, uri in findings.get("pictures", {}).items()
         if isinstance(uri, str) and THUMBNAIL.fullmatch(uri)
     }
-    by_kind: dict[str, list[dict[str, Any]]] = {}
+    by_kind: dict[str, list[Picture]] = {}
     for entry in findings["suspicious"]["images"]:
         by_kind.setdefault(entry["kind"], []).append(entry)
     return fill(
@@ -65,7 +131,7 @@ def _render(findings: dict[str, Any]) -> str:
     )
 
 
-def _sections(findings: dict[str, Any]) -> dict[str, str]:
+def _sections(findings: Findings) -> dict[str, str]:
     """Anchor → title of the parts of the page that there is something to show for, in order."""
     company = findings["cooccurrence"]
     present = {
@@ -83,10 +149,9 @@ def _sections(findings: dict[str, Any]) -> dict[str, str]:
     return {anchor: title for anchor, (title, shown) in present.items() if shown}
 
 
-def _drawn(findings: dict[str, Any]) -> dict[str, Any]:
-    """What the scripts draw from; labels go column by column."""
+def _drawn(findings: Findings) -> Drawn:
     names = list(findings["support"])
-    by_split, known = findings["support_by_split"], findings["known_share"]
+    by_split, known, company = findings["support_by_split"], findings["known_share"], findings["cooccurrence"]
     return {
         "labels": {
             "name": names,
@@ -96,7 +161,7 @@ def _drawn(findings: dict[str, Any]) -> dict[str, Any]:
         },
         "complete": not known,
         "per_image": [[int(k), n] for k, n in findings["labels_per_image_counts"].items()],
-        "cooccurrence": {key: findings["cooccurrence"][key] for key in ("names", "counts")},
+        "cooccurrence": {"names": company["names"], "counts": company["counts"]},
         "sizes": findings["image_sizes"]["most_frequent"],
     }
 

@@ -4,15 +4,68 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
-from manylabel.report.hard_detail import clean_hard
-from manylabel.report.value import items, mapping, need, number, picture, shares, text, wrong
+from manylabel.core.expert_weights import ExpertWeights
+from manylabel.report.curve import Points
+from manylabel.report.hard_detail import CheckedHard, clean_hard
+from manylabel.report.value import items, mapping, need, need_text, number, picture, shares, text, wrong
 
 MOST_COOCCURRENCE = 40  # more names are not readable in one picture
 
 
-def clean_details(details: Any, labels: int) -> dict[str, Any]:
+class CheckedBins(TypedDict):
+    edges: list[float | None]
+    score: list[float | None]
+    observed: list[float | None]
+    count: list[float | None]
+
+
+class CheckedCooccurrence(TypedDict):
+    names: list[str]
+    counts: list[list[float]]
+
+
+class CheckedEpoch(TypedDict):
+    epoch: float | None
+    mAP: float | None
+    rate: float | None
+    seconds: float | None
+    loss: float | None
+
+
+class CheckedGuess(TypedDict):
+    label: str
+    score: float
+    present: bool | None
+
+
+class CheckedImage(TypedDict):
+    """One that the model got wrong, or right."""
+
+    file: str
+    thumbnail: str | None
+    overlay: str | None
+    kind: str
+    label: str
+    score: float
+    present: list[str]
+    top: list[CheckedGuess]
+
+
+class CheckedDetails(TypedDict):
+    curves: list[Points | None]  # of each label: (recall, precision)
+    calibration: CheckedBins | None
+    cooccurrence: CheckedCooccurrence | None
+    experts: ExpertWeights | None
+    hard: CheckedHard | None
+    history: list[CheckedEpoch]
+    mistakes: list[CheckedImage]
+    hits: list[CheckedImage]
+    explained: str | None
+
+
+def clean_details(details: Any, labels: int) -> CheckedDetails:
     """The details with every section present; a section that was not given is empty or None."""
     where = "details"
     given = mapping(details, where)
@@ -29,12 +82,12 @@ def clean_details(details: Any, labels: int) -> dict[str, Any]:
     }
 
 
-def _curves(value: Any, where: str, labels: int) -> list[list[tuple[float, float]] | None]:
+def _curves(value: Any, where: str, labels: int) -> list[Points | None]:
     """Per label its points (recall, precision), or None."""
     rows = items(value, where)
     if rows and len(rows) != labels:
         raise wrong(where, f"has {len(rows)} entries for {labels} labels")
-    curves: list[list[tuple[float, float]] | None] = []
+    curves: list[Points | None] = []
     for i, row in enumerate(rows):
         if row is None:
             curves.append(None)
@@ -49,21 +102,25 @@ def _curves(value: Any, where: str, labels: int) -> list[list[tuple[float, float
     return curves
 
 
-def _calibration(value: Any, where: str) -> dict[str, list[float | None]] | None:
+def _calibration(value: Any, where: str) -> CheckedBins | None:
     if not value:
         return None
     given = mapping(value, where)
-    clean = {key: shares(need(given, key, where), f"{where}.{key}") for key in ("edges", "score", "observed")}
-    clean["count"] = [number(n, f"{where}.count") for n in items(need(given, "count", where), f"{where}.count")]
+    clean: CheckedBins = {
+        "edges": shares(need(given, "edges", where), f"{where}.edges"),
+        "score": shares(need(given, "score", where), f"{where}.score"),
+        "observed": shares(need(given, "observed", where), f"{where}.observed"),
+        "count": [number(n, f"{where}.count") for n in items(need(given, "count", where), f"{where}.count")],
+    }
     bins = len(clean["count"])
-    if [len(clean[key]) for key in ("edges", "score", "observed")] != [bins + 1, bins, bins]:
+    if [len(clean["edges"]), len(clean["score"]), len(clean["observed"])] != [bins + 1, bins, bins]:
         raise wrong(where, f"needs {bins + 1} edges, {bins} scores and {bins} observed shares for its {bins} counts")
     if None in clean["edges"]:
         raise wrong(f"{where}.edges", "holds an undefined edge")
     return clean if any(clean["count"]) else None
 
 
-def _cooccurrence(value: Any, where: str) -> dict[str, Any] | None:
+def _cooccurrence(value: Any, where: str) -> CheckedCooccurrence | None:
     if not value:
         return None
     given = mapping(value, where)
@@ -78,48 +135,49 @@ def _cooccurrence(value: Any, where: str) -> dict[str, Any] | None:
     return {"names": [names[i] for i in kept], "counts": cut} if kept else None
 
 
-def clean_experts(value: Any, where: str) -> dict[str, Any] | None:
+def clean_experts(value: Any, where: str) -> ExpertWeights | None:
     """Names of experts [E] and gates [G], the mean weights [G][E] of each layer, and how many experts a gate may use."""
     if not value:
         return None
     given = mapping(value, where)
-    names = {
-        key: [text(name, f"{where}.{key}") for name in items(need(given, key, where), f"{where}.{key}")]
+    experts, gates = (
+        [text(name, f"{where}.{key}") for name in items(need(given, key, where), f"{where}.{key}")]
         for key in ("experts", "gates")
-    }
+    )
     layers = []
     for i, layer in enumerate(items(need(given, "layers", where), f"{where}.layers")):
         rows = [shares(row, f"{where}.layers[{i}]") for row in items(layer, f"{where}.layers[{i}]")]
-        if len(rows) != len(names["gates"]) or any(len(row) != len(names["experts"]) for row in rows):
-            raise wrong(
-                f"{where}.layers[{i}]", f"must be {len(names['gates'])} rows of {len(names['experts'])} numbers"
-            )
+        if len(rows) != len(gates) or any(len(row) != len(experts) for row in rows):
+            raise wrong(f"{where}.layers[{i}]", f"must be {len(gates)} rows of {len(experts)} numbers")
         layers.append([[weight or 0.0 for weight in row] for row in rows])
     allowed = given.get("allowed")
     if allowed is not None:
         allowed = [number(n, f"{where}.allowed") for n in items(allowed, f"{where}.allowed")]
-        if len(allowed) != len(names["gates"]):
-            raise wrong(f"{where}.allowed", f"has {len(allowed)} entries for {len(names['gates'])} gates")
-    return {**names, "layers": layers, "allowed": allowed} if layers and names["gates"] else None
+        if len(allowed) != len(gates):
+            raise wrong(f"{where}.allowed", f"has {len(allowed)} entries for {len(gates)} gates")
+    if not layers or not gates:
+        return None
+    return {"experts": experts, "gates": gates, "layers": layers, "allowed": allowed}
 
 
-def _history(value: Any, where: str) -> list[dict[str, float | None]]:
-    history = []
+def _history(value: Any, where: str) -> list[CheckedEpoch]:
+    history: list[CheckedEpoch] = []
     for i, row in enumerate(items(value, where)):
         given, place = mapping(row, f"{where}[{i}]"), f"{where}[{i}]"
         need(given, "epoch", place)
-        point = {key: number(given.get(key), f"{place}.{key}") for key in ("epoch", "mAP", "rate", "seconds")}
-        point["loss"] = number(given.get("loss"), f"{place}.loss", low=-math.inf)
-        history.append(point)
+        epoch, found, rate, seconds = (
+            number(given.get(key), f"{place}.{key}") for key in ("epoch", "mAP", "rate", "seconds")
+        )
+        loss = number(given.get("loss"), f"{place}.loss", low=-math.inf)
+        history.append({"epoch": epoch, "mAP": found, "rate": rate, "seconds": seconds, "loss": loss})
     return [point for point in history if point["epoch"] is not None]
 
 
-def _shown(value: Any, where: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
-    """Images that the model got wrong, or right."""
+def _shown(value: Any, where: str, kinds: Sequence[str]) -> list[CheckedImage]:
     return [_image(image, f"{where}[{i}]", kinds) for i, image in enumerate(items(value, where))]
 
 
-def _image(value: Any, where: str, kinds: Sequence[str]) -> dict[str, Any]:
+def _image(value: Any, where: str, kinds: Sequence[str]) -> CheckedImage:
     given = mapping(value, where)
     kind = need(given, "kind", where)
     if kind not in kinds:
@@ -128,21 +186,21 @@ def _image(value: Any, where: str, kinds: Sequence[str]) -> dict[str, Any]:
     if score is None:
         raise wrong(f"{where}.score", "is undefined")
     return {
-        "file": text(need(given, "file", where), f"{where}.file"),
+        "file": need_text(given, "file", where),
         "thumbnail": picture(given.get("thumbnail")),
         "overlay": picture(given.get("overlay")),
         "kind": kind,
-        "label": text(need(given, "label", where), f"{where}.label"),
+        "label": need_text(given, "label", where),
         "score": score,
         "present": [text(name, f"{where}.present") for name in items(given.get("present") or [], f"{where}.present")],
         "top": [_guess(guess, f"{where}.top") for guess in items(given.get("top") or [], f"{where}.top")],
     }
 
 
-def _guess(value: Any, where: str) -> dict[str, Any]:
+def _guess(value: Any, where: str) -> CheckedGuess:
     given = mapping(value, where)
     return {
-        "label": text(need(given, "label", where), f"{where}.label"),
+        "label": need_text(given, "label", where),
         "score": number(need(given, "score", where), f"{where}.score", high=1.0) or 0.0,
         "present": given.get("present") if isinstance(given.get("present"), bool) else None,
     }

@@ -2,24 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
-from manylabel.report.value import items, mapping, need, number, picture, text, wrong
+from manylabel.report.value import items, mapping, need, need_number, need_text, number, picture, wrong
 
 STATES = ("hard", "missed", "found", "easy")
-COUNTS = ("pairs", "hard_pairs", "images", "images_with_several", "hard_images")
 
 
-def clean_hard(value: Any, where: str) -> dict[str, Any] | None:
+class CheckedShare(TypedDict):
+    """Of a label's or a size's instances."""
+
+    name: str
+    hard: float | None
+    share: float | None
+
+
+class CheckedHardLabel(CheckedShare):
+    support: float | None
+
+
+class CheckedSize(CheckedShare):
+    area: str
+    pairs: float | None
+
+
+class CheckedInstance(TypedDict):
+    label: str
+    score: float
+    cost: float | None
+    state: str
+
+
+class CheckedExample(TypedDict):
+    file: str
+    thumbnail: str | None
+    labels: list[CheckedInstance]
+
+
+class CheckedHard(TypedDict):
+    definition: str
+    pairs: float | None
+    hard_pairs: float | None
+    images: float | None
+    images_with_several: float | None
+    hard_images: float | None
+    labels: list[CheckedHardLabel]
+    sizes: list[CheckedSize] | None
+    examples: list[CheckedExample]
+
+
+def clean_hard(value: Any, where: str) -> CheckedHard | None:
     if not value:
         return None
     given = mapping(value, where)
     sizes = given.get("sizes")
     return {
-        "definition": text(need(given, "definition", where), f"{where}.definition"),
-        **{key: number(need(given, key, where), f"{where}.{key}") for key in COUNTS},
-        "labels": _rows(need(given, "labels", where), f"{where}.labels", "support"),
-        "sizes": None if sizes is None else _rows(sizes, f"{where}.sizes", "pairs", "area"),
+        "definition": need_text(given, "definition", where),
+        "pairs": need_number(given, "pairs", where),
+        "hard_pairs": need_number(given, "hard_pairs", where),
+        "images": need_number(given, "images", where),
+        "images_with_several": need_number(given, "images_with_several", where),
+        "hard_images": need_number(given, "hard_images", where),
+        "labels": [
+            _hard_label(row, f"{where}.labels[{i}]")
+            for i, row in enumerate(items(need(given, "labels", where), f"{where}.labels"))
+        ],
+        "sizes": None
+        if sizes is None
+        else [_size(row, f"{where}.sizes[{i}]") for i, row in enumerate(items(sizes, f"{where}.sizes"))],
         "examples": [
             _example(example, f"{where}.examples[{i}]")
             for i, example in enumerate(items(given.get("examples") or [], f"{where}.examples"))
@@ -27,25 +77,31 @@ def clean_hard(value: Any, where: str) -> dict[str, Any] | None:
     }
 
 
-def _rows(value: Any, where: str, whole: str, *words: str) -> list[dict[str, Any]]:
-    """Rows of which `hard` of `whole` instances are hard."""
-    rows = []
-    for i, row in enumerate(items(value, where)):
-        given, place = mapping(row, f"{where}[{i}]"), f"{where}[{i}]"
-        rows.append(
-            {
-                **{key: text(need(given, key, place), f"{place}.{key}") for key in ("name", *words)},
-                **{key: number(need(given, key, place), f"{place}.{key}") for key in (whole, "hard")},
-                "share": number(need(given, "share", place), f"{place}.share", high=1.0),
-            }
-        )
-    return rows
-
-
-def _example(value: Any, where: str) -> dict[str, Any]:
+def _hard_label(value: Any, where: str) -> CheckedHardLabel:
     given = mapping(value, where)
     return {
-        "file": text(need(given, "file", where), f"{where}.file"),
+        "name": need_text(given, "name", where),
+        "support": need_number(given, "support", where),
+        "hard": need_number(given, "hard", where),
+        "share": need_number(given, "share", where, high=1.0),
+    }
+
+
+def _size(value: Any, where: str) -> CheckedSize:
+    given = mapping(value, where)
+    return {
+        "name": need_text(given, "name", where),
+        "area": need_text(given, "area", where),
+        "pairs": need_number(given, "pairs", where),
+        "hard": need_number(given, "hard", where),
+        "share": need_number(given, "share", where, high=1.0),
+    }
+
+
+def _example(value: Any, where: str) -> CheckedExample:
+    given = mapping(value, where)
+    return {
+        "file": need_text(given, "file", where),
         "thumbnail": picture(given.get("thumbnail")),
         "labels": [
             _label(label, f"{where}.labels") for label in items(need(given, "labels", where), f"{where}.labels")
@@ -53,13 +109,13 @@ def _example(value: Any, where: str) -> dict[str, Any]:
     }
 
 
-def _label(value: Any, where: str) -> dict[str, Any]:
+def _label(value: Any, where: str) -> CheckedInstance:
     given = mapping(value, where)
     state = need(given, "state", where)
     if state not in STATES:
         raise wrong(f"{where}.state", f"is {state!r:.40}; it must be one of {', '.join(STATES)}")
     return {
-        "label": text(need(given, "label", where), f"{where}.label"),
+        "label": need_text(given, "label", where),
         "score": number(need(given, "score", where), f"{where}.score", high=1.0) or 0.0,
         "cost": number(given.get("cost"), f"{where}.cost", high=1.0),
         "state": state,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from manylabel.core.hard_findings import HardFindings, LabelImages
 from manylabel.report.page import fill
 from manylabel.storage.atomic import write_text
 
@@ -14,16 +14,16 @@ IMAGES = 12
 OF_A_LABEL = 5  # at either end
 
 
-def pictured_files(found: dict[str, Any]) -> list[str]:
+def pictured_files(found: HardFindings) -> list[str]:
     """The images that the page shows, each once."""
     files = [image["file"] for image in found["images_shown"][:IMAGES]]
     for label in found["pictured"]:
-        files += [row["file"] for key in ("largest", "smallest") for row in label[key][:OF_A_LABEL]]
+        files += [row["file"] for row in [*label["largest"][:OF_A_LABEL], *label["smallest"][:OF_A_LABEL]]]
     return list(dict.fromkeys(files))
 
 
 def write_hard_page(
-    found: dict[str, Any], figures: Sequence[tuple[str, Path]], thumbnails: Mapping[str, str | None], out: Path
+    found: HardFindings, figures: Sequence[tuple[str, Path]], thumbnails: Mapping[str, str | None], out: Path
 ) -> Path:
     """The page in the file `out`; `figures` are (caption, PNG file), `thumbnails` data addresses by image."""
     pictures = [
@@ -31,9 +31,8 @@ def write_hard_page(
         for caption, path in figures
     ]
     alphas = sorted((row for row in found["labels"] if "alpha" in row), key=lambda row: -row["alpha"])
-    labels = [
-        {"label": label["label"], "images": label["images"]}
-        | {key: label[key][:OF_A_LABEL] for key in ("largest", "smallest")}
+    labels: list[LabelImages] = [
+        {**label, "largest": label["largest"][:OF_A_LABEL], "smallest": label["smallest"][:OF_A_LABEL]}
         for label in found["pictured"]
     ]
     values = {**found, "images_shown": found["images_shown"][:IMAGES], "pictured": labels}

@@ -6,26 +6,26 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from manylabel.core.described import Described, TableWords, Words
+from manylabel.core.results import FigureTree
 from manylabel.figure import PERCENT, put
 from manylabel.metric.registry import TAKEN
-from manylabel.report.value import items, mapping, need, number, text, wrong
+from manylabel.report.value import items, mapping, need, need_text, number, text, wrong
 
 MOST_METRICS = 1000
-WORDS = ("title", "heading", "definition", "unit", "better")
-IN_TABLE = ("table", "row", "column")
 
 
-def clean_figures(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """`metrics`, `tables`, and every figure at its place, checked."""
-    metrics, tables = clean_metrics(given, where)
-    clean: dict[str, Any] = {}
-    for place, told in metrics.items():
+def clean_figures(given: Mapping[str, Any], where: str) -> tuple[FigureTree, Described]:
+    """(every figure at its place, what is said of them), checked."""
+    described = clean_metrics(given, where)
+    clean: FigureTree = {}
+    for place, told in described["metrics"].items():
         put(clean, place, figure(_there(given, place, where), f"{where}.{place}", told["unit"]))
-    return {**clean, "metrics": metrics, "tables": tables}
+    return clean, described
 
 
-def clean_metrics(given: Mapping[str, Any], where: str) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """(what is said of each figure, and of each table that they form)"""
+def clean_metrics(given: Mapping[str, Any], where: str) -> Described:
+    """What is said of each figure, and of each table that they form."""
     metrics = mapping(need(given, "metrics", where), f"{where}.metrics")
     if len(metrics) > MOST_METRICS:
         raise wrong(f"{where}.metrics", f"has {len(metrics)} entries; there may be {MOST_METRICS}")
@@ -40,29 +40,46 @@ def clean_metrics(given: Mapping[str, Any], where: str) -> tuple[dict[str, dict[
             raise wrong(f"{where}.metrics", f"describes {place!r:.60}, which is no figure")
     tables = mapping(given.get("tables") or {}, f"{where}.tables")
     used = dict.fromkeys(told["table"] for told in found.values() if told.get("table"))
-    return found, {name: _table(need(tables, name, f"{where}.tables"), f"{where}.tables.{name}") for name in used}
+    return {
+        "metrics": found,
+        "tables": {name: _table(need(tables, name, f"{where}.tables"), f"{where}.tables.{name}") for name in used},
+    }
 
 
 def figure(value: Any, where: str, unit: str) -> float | None:
     return number(value, where, high=100.0) if unit == PERCENT else number(value, where, low=-math.inf)
 
 
-def _metric(value: Any, where: str) -> dict[str, Any]:
+def _metric(value: Any, where: str) -> Words:
     given = mapping(value, where)
-    clean: dict[str, Any] = {key: text(need(given, key, where), f"{where}.{key}") for key in WORDS}
-    clean |= {"headline": given.get("headline") is True, "goal": given.get("goal") is True}
+    clean: Words = {
+        "title": need_text(given, "title", where),
+        "heading": need_text(given, "heading", where),
+        "definition": need_text(given, "definition", where),
+        "unit": need_text(given, "unit", where),
+        "better": need_text(given, "better", where),
+        "headline": given.get("headline") is True,
+        "goal": given.get("goal") is True,
+    }
     if "table" in given:
-        clean |= {key: text(need(given, key, where), f"{where}.{key}") for key in IN_TABLE}
+        clean["table"] = need_text(given, "table", where)
+        clean["row"] = need_text(given, "row", where)
+        clean["column"] = need_text(given, "column", where)
     return clean
 
 
-def _table(value: Any, where: str) -> dict[str, Any]:
+def _table(value: Any, where: str) -> TableWords:
     given = mapping(value, where)
-    words = {key: text(need(given, key, where), f"{where}.{key}") for key in ("title", "caption", "rows")}
+    title, caption, rows = (need_text(given, key, where) for key in ("title", "caption", "rows"))
     columns = items(given.get("columns", []), f"{where}.columns")
     if len(columns) > MOST_METRICS:
         raise wrong(f"{where}.columns", f"has {len(columns)} entries; there may be {MOST_METRICS}")
-    return {**words, "columns": [text(column, f"{where}.columns") for column in columns]}
+    return {
+        "title": title,
+        "caption": caption,
+        "rows": rows,
+        "columns": [text(column, f"{where}.columns") for column in columns],
+    }
 
 
 def _there(given: Mapping[str, Any], place: str, where: str) -> Any:

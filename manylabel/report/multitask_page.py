@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from manylabel.core.task_results import Routing, Settling, SeveralResults
 from manylabel.error import DataError
 from manylabel.figure import task_figures
 from manylabel.report.drawing import axes_in, colour, embedded, plain, slug
@@ -25,9 +26,9 @@ Rows = Sequence[Mapping[str, Any]]
 Drawing = tuple[str, str, Callable[..., None]]  # name of the file, caption, what draws it into `path`
 
 
-def write_multitask_report(results: dict[str, Any], history: Rows, out: Path, run: Path | None = None) -> Path:
+def write_multitask_report(results: Mapping[str, Any], history: Rows, out: Path, run: Path | None = None) -> Path:
     """The page in the file `out`; figures go to a folder `figures` beside it. `run`: where the run is, if not there."""
-    figures = draw_figures(results, history, out.parent / "figures")
+    figures = draw_figures(cast(SeveralResults, results), history, out.parent / "figures")
     patches = sorted(((run or out.parent) / "routing").glob("patches-*.png"))
     figures += [(f"{path.stem.split('-')[1]}: {PATCHES}", path) for path in patches]
     found = task_figures(results["tasks"])
@@ -51,9 +52,9 @@ def write_multitask_report(results: dict[str, Any], history: Rows, out: Path, ru
 def report_from_run(folder: Path, out: Path | None = None) -> Path:
     """The page of a run's results.json and metrics.jsonl, by default as report.html in its folder."""
     try:
-        results = read_object(folder / "results.json", advice=AGAIN)
-        check_results(results, folder)
-        results = clean_task_results(results)
+        given = read_object(folder / "results.json", advice=AGAIN)
+        check_results(given, folder)
+        results = clean_task_results(given)
         check_shown_results(results)
         history = read_rows(folder / "metrics.jsonl")
         check_history(history)
@@ -62,7 +63,7 @@ def report_from_run(folder: Path, out: Path | None = None) -> Path:
     return write_multitask_report(results, history, out or folder / "report.html", folder)
 
 
-def draw_figures(results: dict[str, Any], history: Rows, folder: Path) -> list[tuple[str, Path]]:
+def draw_figures(results: SeveralResults, history: Rows, folder: Path) -> list[tuple[str, Path]]:
     """(caption, file) of every figure there is something to show for."""
     tasks = list(results["tasks"])
     drawings = chain(
@@ -80,7 +81,7 @@ def draw_figures(results: dict[str, Any], history: Rows, folder: Path) -> list[t
     return drawn
 
 
-def _of_training(results: dict[str, Any], history: Rows, tasks: list[str]) -> Iterator[Drawing]:
+def _of_training(results: SeveralResults, history: Rows, tasks: list[str]) -> Iterator[Drawing]:
     if history:
         said = dict.fromkeys(str(note) for task in tasks if (note := results["tasks"][task].get("loss_note")))
         caption = " ".join(("Training loss of each task.", *said))
@@ -102,7 +103,7 @@ def _of_training(results: dict[str, Any], history: Rows, tasks: list[str]) -> It
         yield "judged", "Figures on the val images while training.", partial(_judged, history, goals)
 
 
-def _of_routing(routing: Mapping[str, Any]) -> Iterator[Drawing]:
+def _of_routing(routing: Mapping[str, Routing]) -> Iterator[Drawing]:
     for task, found in routing.items():
         yield (
             f"routing-{slug(task)}",
@@ -123,7 +124,7 @@ def _of_routing(routing: Mapping[str, Any]) -> Iterator[Drawing]:
         )
 
 
-def _of_settling(settled: Mapping[str, Any]) -> Iterator[Drawing]:
+def _of_settling(settled: Settling) -> Iterator[Drawing]:
     for key, distances in (settled.get("distances") or {}).items():
         task, _, layer = key.partition("/")
         yield (

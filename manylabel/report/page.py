@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from manylabel.compact import compact
+from manylabel.core.expert_weights import ExpertWeights
 from manylabel.error import DataError
 from manylabel.figure import figure_tables, figures
 from manylabel.report import curve, wording
-from manylabel.report.detail import clean_details
-from manylabel.report.schema import LABEL_NEEDED, LABEL_OPTIONAL, clean_results
+from manylabel.report.detail import CheckedBins, CheckedCooccurrence, CheckedDetails, CheckedEpoch, clean_details
+from manylabel.report.hard_detail import CheckedHardLabel, CheckedSize
+from manylabel.report.schema import LABEL_NEEDED, LABEL_OPTIONAL, CheckedResults, clean_results
 from manylabel.storage.atomic import write_text
 from manylabel.storage.json_text import read_object
 from manylabel.storage.plain_file import MB
@@ -41,8 +43,28 @@ SCRIPTS = (
 )
 
 
-def write_report(results: dict[str, Any], details: dict[str, Any], out: Path) -> Path:
-    """The page for these results in the file `out`; `details` may be empty, its sections are then left out."""
+class DrawnHard(TypedDict):
+    labels: list[CheckedHardLabel]
+    sizes: list[CheckedSize] | None
+
+
+class Drawn(TypedDict):
+    """What the scripts draw from."""
+
+    labels: dict[str, list[Any]]  # column by column
+    mAP: float | None
+    images: float | None
+    curves: list[str | None] | None
+    mean: str | None
+    calibration: CheckedBins | None
+    experts: ExpertWeights | None
+    cooccurrence: CheckedCooccurrence | None
+    history: list[CheckedEpoch]
+    hard: DrawnHard | None
+
+
+def write_report(results: Mapping[str, Any], details: Mapping[str, Any], out: Path) -> Path:
+    """The page for these results, checked here, in the file `out`; sections that `details` does not have are left out."""
     checked = clean_results(results)
     page = render(checked, clean_details(details, len(checked["labels"])))
     write_text(Path(out), page)
@@ -61,7 +83,7 @@ def report_from_files(folder: Path, out: Path | None = None) -> Path:
         raise DataError(f"{folder}: {error}") from error
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Mapping[str, Any]:
     if not path.exists():
         raise DataError(
             f"there is no {path}; a finished run has one (go on with: manylabel train --resume --out FOLDER)"
@@ -69,7 +91,7 @@ def _read(path: Path) -> dict[str, Any]:
     return read_object(path, most=256 * MB, advice=AGAIN)
 
 
-def render(results: dict[str, Any], details: dict[str, Any]) -> str:
+def render(results: CheckedResults, details: CheckedDetails) -> str:
     """The page's text, from checked results and details. What was never trained is told apart from the other labels."""
     apart = [label for label in results["labels"] if label["never_trained"]]
     results, details = _learnt(results, details) if apart else (results, details)
@@ -96,14 +118,16 @@ def render(results: dict[str, Any], details: dict[str, Any]) -> str:
     )
 
 
-def _learnt(results: dict[str, Any], details: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _learnt(results: CheckedResults, details: CheckedDetails) -> tuple[CheckedResults, CheckedDetails]:
     """Results and details of the labels that count in the figures."""
     kept = [i for i, label in enumerate(results["labels"]) if not label["never_trained"]]
     curves = [details["curves"][i] for i in kept] if details["curves"] else []
     return {**results, "labels": [results["labels"][i] for i in kept]}, {**details, "curves": curves}
 
 
-def fill(template: str, styles: Iterable[str], scripts: Iterable[str], data: dict[str, Any], /, **values: Any) -> str:
+def fill(
+    template: str, styles: Iterable[str], scripts: Iterable[str], data: Mapping[str, object], /, **values: Any
+) -> str:
     """A page from a template of this folder, with its styles, scripts, the data they draw from, and a policy inside."""
     environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
@@ -121,7 +145,7 @@ def fill(template: str, styles: Iterable[str], scripts: Iterable[str], data: dic
     )
 
 
-def sections(results: dict[str, Any], details: dict[str, Any]) -> dict[str, str]:
+def sections(results: CheckedResults, details: CheckedDetails) -> dict[str, str]:
     """Anchor → title of the parts of the page that there is something to show for, in order."""
     spread = any(label["ap"] is not None and label["support"] for label in results["labels"])
     present = {
@@ -139,9 +163,9 @@ def sections(results: dict[str, Any], details: dict[str, Any]) -> dict[str, str]
     return {anchor: title for anchor, (title, shown) in present.items() if shown}
 
 
-def payload(results: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
-    """What the scripts draw from. Labels go column by column: with thousands of them that is half the size."""
-    labels, curves = results["labels"], details["curves"]
+def payload(results: CheckedResults, details: CheckedDetails) -> Drawn:
+    """Labels go column by column: with thousands of them that is half the size."""
+    labels, curves, hard = results["labels"], details["curves"], details["hard"]
     columns: dict[str, list[Any]] = {"name": [label["name"] for label in labels]}
     for key in LABEL_NEEDED + LABEL_OPTIONAL:
         columns[key] = [_short(label[key]) for label in labels]
@@ -149,13 +173,13 @@ def payload(results: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
         "labels": columns,
         "mAP": _short(results.get("mAP")),
         "images": results["data"]["images"],
-        "curves": [points and curve.pack(points) for points in curves] if any(curves) else None,
+        "curves": [curve.pack(points) if points else None for points in curves] if any(curves) else None,
         "mean": curve.pack(curve.mean(curves)) if any(curves) else None,
         "calibration": details["calibration"],
         "experts": details["experts"],
         "cooccurrence": details["cooccurrence"],
         "history": details["history"],
-        "hard": details["hard"] and {key: details["hard"][key] for key in ("labels", "sizes")},
+        "hard": None if hard is None else {"labels": hard["labels"], "sizes": hard["sizes"]},
     }
 
 
@@ -165,7 +189,7 @@ def _short(value: float | None) -> float | int | None:
     return int(value) if value == int(value) else float(f"{value:.6g}") if abs(value) < 0.01 else round(value, 4)
 
 
-def embed(values: dict[str, Any]) -> str:
+def embed(values: Mapping[str, object]) -> str:
     """JSON that can stand inside a script element: nothing in it can end the element or start another."""
     text = json.dumps(values, separators=(",", ":"), allow_nan=False)  # ASCII, so U+2028 and U+2029 are escaped too
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

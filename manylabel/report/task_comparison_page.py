@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from manylabel.core.task_comparison import TaskComparison
 from manylabel.report.drawing import axes_in, colour, embedded, plain
 from manylabel.report.page import fill
 from manylabel.storage.atomic import write_text
 
 
-def write_task_comparison_page(comparison: dict[str, Any], out: Path) -> Path:
+def write_task_comparison_page(comparison: TaskComparison, out: Path) -> Path:
     """The page in the file `out`; the figure goes to a folder `figures` beside it."""
     picture = out.parent / "figures" / "tasks.png"
     picture.parent.mkdir(parents=True, exist_ok=True)
@@ -26,7 +26,7 @@ def write_task_comparison_page(comparison: dict[str, Any], out: Path) -> Path:
     return out
 
 
-def _draw(comparison: dict[str, Any], path: Path) -> None:
+def _draw(comparison: TaskComparison, path: Path) -> None:
     columns, methods = comparison["columns"], comparison["methods"]
     with axes_in(path, 8, 1.2 + 0.28 * len(columns) * len(methods)) as axes:
         height = 0.8 / len(methods)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
+from manylabel.core.task_results import SeveralResults
 from manylabel.metric.upgrade import with_descriptions
 from manylabel.report.metric_schema import clean_metrics
 from manylabel.report.metric_schema import figure as figure_of
@@ -16,7 +17,7 @@ LARGEST = 1e39  # figures are of 32 bits; an axis for far larger ones cannot be 
 COSTS = ("active_parameters", "gmacs", "head_gmacs")
 
 
-def clean_task_results(results: Mapping[str, Any], where: str = "results") -> dict[str, Any]:
+def clean_task_results(results: Mapping[str, Any], where: str = "results") -> SeveralResults:
     """Checked results whose tasks describe their figures, as those of earlier versions do not."""
     mapping(need(results, "tasks", where), f"{where}.tasks")
     described = with_descriptions(results)
@@ -26,17 +27,17 @@ def clean_task_results(results: Mapping[str, Any], where: str = "results") -> di
     }
     clean = {**described, "tasks": tasks}
     check_task_results(clean, where)
-    return clean
+    return cast(SeveralResults, clean)
 
 
-def _described(task: Mapping[str, Any], where: str) -> dict[str, Any]:
-    metrics, tables = clean_metrics({"metrics": {}, **task}, where)
+def _described(task: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    words = clean_metrics({"metrics": {}, **task}, where)
     given = mapping(need(task, "figures", where), f"{where}.figures")
     found = {
         name: figure_of(need(given, name, f"{where}.figures"), f"{where}.figures.{name}", told["unit"])
-        for name, told in metrics.items()
+        for name, told in words["metrics"].items()
     }
-    return {**task, "figures": {**given, **found}, "metrics": metrics, "tables": tables}
+    return {**task, "figures": {**given, **found}, **words}
 
 
 def check_task_results(results: Mapping[str, Any], where: str = "results") -> None:

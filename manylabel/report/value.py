@@ -42,6 +42,14 @@ def text(value: Any, where: str) -> str:
     return value.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate cannot be written to a file
 
 
+def need_text(values: Mapping[str, Any], key: str, where: str) -> str:
+    return text(need(values, key, where), f"{where}.{key}")
+
+
+def need_number(values: Mapping[str, Any], key: str, where: str, high: float = math.inf) -> float | None:
+    return number(need(values, key, where), f"{where}.{key}", high=high)
+
+
 def number(value: Any, where: str, low: float = 0.0, high: float = math.inf) -> float | None:
     """A finite number within the limits; null and NaN are both 'undefined'."""
     if value is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from filelock import FileLock, Timeout
 
@@ -19,6 +19,12 @@ from manylabel.storage.atomic import write_json
 LOCK = "lock"  # locked by the system while its owner lives, so that a killed process leaves no lock behind
 OWNER = "lock.json"  # who that is
 SECONDS = 20  # that the workers of a killed process may take to notice; until then they hold its lock
+
+
+class Owner(TypedDict):
+    process: int
+    host: str
+    since: str
 
 
 def is_at_work(folder: Path) -> bool:
@@ -45,7 +51,8 @@ def only_one(folder: Path) -> Iterator[None]:
         raise _in_use(folder, _owner(folder)) from None
     try:
         now = datetime.now().astimezone().isoformat(timespec="seconds")
-        write_json(folder / OWNER, {"process": os.getpid(), "host": platform.node(), "since": now})
+        owner: Owner = {"process": os.getpid(), "host": platform.node(), "since": now}
+        write_json(folder / OWNER, owner)
         yield
     finally:
         (folder / OWNER).unlink(missing_ok=True)
@@ -57,16 +64,16 @@ def only_one(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _owner(folder: Path) -> dict[str, Any]:
-    """Who holds the lock, or held it; nothing where nobody has said so yet."""
+def _owner(folder: Path) -> Owner | None:
+    """Who holds the lock, or held it; None where nobody has said so yet."""
     try:
         facts = json.loads((folder / OWNER).read_bytes()[:10_000])
         return {"process": int(facts["process"]), "host": str(facts["host"]), "since": str(facts["since"])}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return {}
+        return None
 
 
-def _in_use(folder: Path, owner: dict[str, Any]) -> ConfigError:
+def _in_use(folder: Path, owner: Owner | None) -> ConfigError:
     who = "process {process} on {host} (since {since})".format(**owner) if owner else "another process"
     return ConfigError(f"{folder} is in use by {who}; wait until it has ended, or choose another --out")
 

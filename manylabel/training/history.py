@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from manylabel.core.results import HistoryRow
 from manylabel.error import DataError
 from manylabel.storage.atomic import append_text, write_text
 from manylabel.storage.json_lines import read_rows, row_text
@@ -15,18 +15,18 @@ class History:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.rows: list[dict[str, Any]] = read_history(path)
+        self.rows: list[HistoryRow] = read_history(path)
 
     def forget_after(self, epochs: int) -> None:
         self.rows = [row for row in self.rows if row["epoch"] <= epochs]
         write_text(self.path, "".join(map(row_text, self.rows)))  # a line cut off by a kill goes, too
 
-    def add(self, row: dict[str, Any]) -> None:
+    def add(self, row: HistoryRow) -> None:
         self.rows.append(row)
         append_text(self.path, row_text(row))
 
 
-def read_history(path: Path) -> list[dict[str, Any]]:
+def read_history(path: Path) -> list[HistoryRow]:
     """The whole lines of a metrics.jsonl; a last line cut off by a kill is left out."""
     rows = read_rows(path) if path.exists() else []
     for number, row in enumerate(rows, 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Generic, TypedDict, TypeVar
 
 import numpy as np
 
@@ -22,36 +22,48 @@ MOST_NAMES = 30  # labels of the picture
 WORK = 500_000_000  # pairs of labels of one image that are counted; beyond it a part of the images is
 
 
+E = TypeVar("E")
+
+# 'with' is a word of Python, so it cannot be written as a field
+Implied = TypedDict("Implied", {"label": int, "with": int, "share": float, "support": int})
+
+
+class Exclusive(TypedDict):
+    label: int
+    other: int
+    expected: float  # images with both
+
+
 @dataclass
 class Company:
     """Pairs of labels by number; the lists hold the most telling MOST_PAIRS, the counts say how many there are."""
 
     images: int  # that were counted: all, unless there are very many labels on very many images
-    implied: list[dict[str, Any]] = field(default_factory=list)  # label, with, share, support
+    implied: list[Implied] = field(default_factory=list)
     implied_count: int = 0
     identical: list[tuple[int, int]] = field(default_factory=list)
     identical_count: int = 0
-    exclusive: list[dict[str, Any]] = field(default_factory=list)  # label, other, expected
+    exclusive: list[Exclusive] = field(default_factory=list)
     exclusive_count: int = 0
     pairs: list[tuple[int, int, int]] = field(default_factory=list)  # label, other, images with both
     names: list[int] = field(default_factory=list)  # the most frequent labels
     counts: list[list[int]] = field(default_factory=list)  # [names, names] images with both
 
 
-class _Best:
+class _Best(Generic[E]):
     """The `MOST_PAIRS` entries with the largest values, and how many were offered."""
 
     def __init__(self) -> None:
-        self.heap: list[tuple[float, int, Any]] = []
+        self.heap: list[tuple[float, int, E]] = []
         self.offered = 0
 
-    def offer(self, value: float, entry: Any) -> None:
+    def offer(self, value: float, entry: E) -> None:
         self.offered += 1
         heapq.heappush(self.heap, (value, -self.offered, entry))  # of equals the first stays
         if len(self.heap) > MOST_PAIRS:
             heapq.heappop(self.heap)
 
-    def entries(self) -> list[Any]:
+    def entries(self) -> list[E]:
         return [entry for _, _, entry in sorted(self.heap, key=lambda item: (-item[0], -item[1]))]
 
 
@@ -59,7 +71,8 @@ def company(table: Table, counts: Counts, seed: int = 0) -> Company:
     """Look at every label's images once. Unknown entries never count."""
     chosen = _chosen_images(counts, seed)
     names = [int(i) for i in np.argsort(-counts.support, kind="stable")[:MOST_NAMES] if counts.support[i] > 0]
-    implied, identical, exclusive, pairs = _Best(), _Best(), _Best(), _Best()
+    implied, exclusive = _Best[Implied](), _Best[Exclusive]()
+    identical, pairs = _Best[tuple[int, int]](), _Best[tuple[int, int, int]]()
     result = Company(counts.images if chosen is None else int(chosen.sum()))
     result.names, result.counts = names, [[0] * len(names) for _ in names]
     for label in np.flatnonzero(counts.support).tolist():
@@ -103,7 +116,7 @@ def _nearly_always(table: Table, counts: Counts, images: np.ndarray, joint: np.n
     yield from zip(others[sure].tolist(), seen[sure].tolist(), strict=True)
 
 
-def _implied(label: int, joint: np.ndarray, others: list[tuple[int, int]]) -> Iterator[tuple[float, dict[str, Any]]]:
+def _implied(label: int, joint: np.ndarray, others: list[tuple[int, int]]) -> Iterator[tuple[float, Implied]]:
     """Of equal shares the one with more images tells more."""
     for other, seen in others:
         if seen >= ENOUGH:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,53 +16,14 @@ from manylabel.data.audit.inspection import Inspection, inspect_table
 from manylabel.data.audit.judge import TOO_RARE_TO_JUDGE, TOO_RARE_TO_SPLIT, judge
 from manylabel.data.audit.leaks import MOST_LISTED, find_leaks
 from manylabel.data.audit.names import similar_names
+from manylabel.data.audit.result import Audit, Cooccurrence, Copies, CopyGroup, SimilarNames, Suspicious
 from manylabel.data.audit.sizes import image_sizes
-from manylabel.data.audit.suspicion import suspicious
+from manylabel.data.audit.suspicion import Suspect, suspicious
 from manylabel.data.audit.told_sizes import wrong_sizes
 from manylabel.data.audit.unlisted import unlisted_images
 from manylabel.data.table import Table
-from manylabel.storage.output import MADE_BY
 
 MOST_OF_A_GROUP = 20
-
-
-@dataclass(frozen=True)
-class Audit:
-    """The findings; `problems` keep a model from being trained, `warnings` do not. Lists are cut, counts are not."""
-
-    name: str
-    images: int
-    splits: dict[str, int]
-    labels: int
-    labels_per_image: float
-    labels_per_image_counts: dict[str, int]  # '3' → images with three labels
-    images_without_labels: int
-    unknown_share: float
-    support: dict[str, int]  # the most frequent first
-    support_by_split: dict[str, dict[str, int]]
-    known_share: dict[str, float]  # per label; empty when everything is known
-    too_rare_to_split: list[str]
-    too_rare_to_judge: list[str]
-    cooccurrence: dict[str, Any]
-    similar_names: list[dict[str, Any]]
-    sizes: dict[str, int]  # of the long side: smallest, median, largest
-    image_sizes: dict[str, Any]
-    wrong_sizes: dict[str, Any]
-    unreadable: dict[str, str]
-    suspicious: dict[str, Any]
-    duplicates: dict[str, Any]
-    leaks: dict[str, Any]
-    contradictions: dict[str, Any]
-    unlisted: dict[str, Any]
-    problems: list[str]
-    warnings: list[str]
-
-    @property
-    def trainable(self) -> bool:
-        return not self.problems
-
-    def plain(self) -> dict[str, Any]:
-        return {"schema": 1, "made_by": MADE_BY, "trainable": self.trainable, **asdict(self)}
 
 
 def audit(
@@ -81,61 +41,58 @@ def audit(
     common = np.argsort(-counts.support, kind="stable").tolist()
     thin = (counts.support >= TOO_RARE_TO_SPLIT) & (counts.support < TOO_RARE_TO_JUDGE)
     per_image = np.bincount(counts.per_image)
-    images = _about_images(table, inspection)
-    found: dict[str, Any] = {
-        "name": table.name,
-        "images": len(table),
-        "splits": dict(Counter(table.split.tolist())) if table.split is not None else {},
-        "labels": len(names),
-        "labels_per_image": round(float(counts.per_image.mean()), 3),
-        "labels_per_image_counts": {str(k): int(n) for k, n in enumerate(per_image) if n},
-        "images_without_labels": int(per_image[0]),
-        "unknown_share": round(counts.unknown_share, 6),
-        "support": {names[i]: int(counts.support[i]) for i in common},
-        "support_by_split": {
+    copies = find_duplicates(inspection)
+    contradicting = contradictions(table, copies)
+    exact = [group for group in contradicting if group["kind"] == "exact"]
+    sizes = image_sizes(inspection)
+    found = Audit(
+        name=table.name,
+        images=len(table),
+        splits=dict(Counter(table.split.tolist())) if table.split is not None else {},
+        labels=len(names),
+        labels_per_image=round(float(counts.per_image.mean()), 3),
+        labels_per_image_counts={str(k): int(n) for k, n in enumerate(per_image) if n},
+        images_without_labels=int(per_image[0]),
+        unknown_share=round(counts.unknown_share, 6),
+        support={names[i]: int(counts.support[i]) for i in common},
+        support_by_split={
             split: {names[i]: int(support[i]) for i in common} for split, support in counts.by_split.items()
         },
-        "known_share": {names[i]: round(float(counts.known[i] / len(table)), 6) for i in common}
+        known_share={names[i]: round(float(counts.known[i] / len(table)), 6) for i in common}
         if counts.unknown_share
         else {},
-        "too_rare_to_split": [names[i] for i in np.flatnonzero(counts.support < TOO_RARE_TO_SPLIT)],
-        "too_rare_to_judge": [names[i] for i in np.flatnonzero(thin)],
-        "cooccurrence": _about_company(table, counts),
-        "similar_names": _about_names(table, counts),
-        **images,
-    }
-    problems, warnings = judge(table, counts, found, max_bad_share)
-    return Audit(**found, problems=problems, warnings=warnings)
-
-
-def _about_images(table: Table, inspection: Inspection) -> dict[str, Any]:
-    found = find_duplicates(inspection)
-    leaks = find_leaks(table, found)
-    contradicting = contradictions(table, found)
-    exact = [group for group in contradicting if group["kind"] == "exact"]
-    odd = suspicious(table, inspection, exact)
-    sizes = image_sizes(inspection)
-    return {
-        "sizes": sizes["long_side"],
-        "image_sizes": sizes,
-        "wrong_sizes": wrong_sizes(table, inspection),
-        "unreadable": {str(table.keys[row]): reason for row, reason in inspection.unreadable.items()},
-        "suspicious": {"kinds": dict(Counter(entry["kind"] for entry in odd)), "images": odd[:MOST_LISTED]},
-        "duplicates": _about_duplicates(table, found),
-        "leaks": asdict(leaks),
-        "contradictions": {
+        too_rare_to_split=[names[i] for i in np.flatnonzero(counts.support < TOO_RARE_TO_SPLIT)],
+        too_rare_to_judge=[names[i] for i in np.flatnonzero(thin)],
+        cooccurrence=_about_company(table, counts),
+        similar_names=_about_names(table, counts),
+        sizes=sizes["long_side"],
+        image_sizes=sizes,
+        wrong_sizes=wrong_sizes(table, inspection),
+        unreadable={str(table.keys[row]): reason for row, reason in inspection.unreadable.items()},
+        suspicious=_about_suspects(suspicious(table, inspection, exact)),
+        duplicates=_about_duplicates(table, copies),
+        leaks=find_leaks(table, copies),
+        contradictions={
             "count": len(contradicting),
             "exact": len(exact),
             "near": len(contradicting) - len(exact),
             "groups": contradicting[:MOST_LISTED],
         },
-        "unlisted": unlisted_images(table, inspection),
-    }
+        unlisted=unlisted_images(table, inspection),
+        problems=[],
+        warnings=[],
+    )
+    problems, warnings = judge(table, counts, found, max_bad_share)
+    return replace(found, problems=problems, warnings=warnings)
 
 
-def _about_duplicates(table: Table, found: Duplicates) -> dict[str, Any]:
+def _about_suspects(odd: list[Suspect]) -> Suspicious:
+    return {"kinds": dict(Counter(entry["kind"] for entry in odd)), "images": odd[:MOST_LISTED]}
+
+
+def _about_duplicates(table: Table, found: Duplicates) -> Copies:
     groups = sorted(members(found.group).values(), key=len, reverse=True)
-    listed = [
+    listed: list[CopyGroup] = [
         {
             "kind": "exact" if len(set(found.exact[rows].tolist())) == 1 else "near",
             "size": len(rows),
@@ -153,25 +110,26 @@ def _about_duplicates(table: Table, found: Duplicates) -> dict[str, Any]:
     }
 
 
-def _about_company(table: Table, counts: Counts) -> dict[str, Any]:
+def _about_company(table: Table, counts: Counts) -> Cooccurrence:
     names = table.labels.names
     found = company(table, counts)
-    named = ("label", "with", "other")
     return {
         "images": found.images,
         "names": [names[i] for i in found.names],
         "counts": found.counts,
         "pairs": [[names[a], names[b], together] for a, b, together in found.pairs],
-        "implied": [{k: names[v] if k in named else v for k, v in entry.items()} for entry in found.implied],
+        "implied": [{**pair, "label": names[pair["label"]], "with": names[pair["with"]]} for pair in found.implied],
         "implied_count": found.implied_count,
         "identical": [[names[a], names[b]] for a, b in found.identical],
         "identical_count": found.identical_count,
-        "exclusive": [{k: names[v] if k in named else v for k, v in entry.items()} for entry in found.exclusive],
+        "exclusive": [
+            {**pair, "label": names[pair["label"]], "other": names[pair["other"]]} for pair in found.exclusive
+        ],
         "exclusive_count": found.exclusive_count,
     }
 
 
-def _about_names(table: Table, counts: Counts) -> list[dict[str, Any]]:
+def _about_names(table: Table, counts: Counts) -> list[SimilarNames]:
     def together(a: int, b: int) -> int:
         return len(np.intersect1d(counts.images_with(a), counts.images_with(b), assume_unique=True))
 

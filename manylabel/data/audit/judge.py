@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from manylabel.data.audit.counts import Counts
+from manylabel.data.audit.result import Audit
 from manylabel.data.audit.suspicion import KINDS
+from manylabel.data.audit.told_sizes import WrongSizes
 from manylabel.data.table import Table
 
 TOO_RARE_TO_SPLIT = 2
 TOO_RARE_TO_JUDGE = 10
 
 
-def judge(table: Table, counts: Counts, found: dict[str, Any], max_bad_share: float) -> tuple[list[str], list[str]]:
+def judge(table: Table, counts: Counts, found: Audit, max_bad_share: float) -> tuple[list[str], list[str]]:
     """(problems, warnings), a sentence each."""
     problems, warnings = _about_labels(table, counts, found)
-    splits = found["splits"]
+    splits = found.splits
     if splits and not splits.get("train"):
         problems.append("no image is in split 'train'")
     elif splits and not splits.get("val"):
@@ -26,7 +26,7 @@ def judge(table: Table, counts: Counts, found: dict[str, Any], max_bad_share: fl
         )
     if (not splits and len(table) < 2) or (splits.get("train") == 1 and not splits.get("val")):
         problems.append("one image cannot be split into a part to learn from and a part to judge on")
-    bad = len(found["unreadable"])
+    bad = len(found.unreadable)
     if bad > max_bad_share * len(table):
         problems.append(
             f"{_many(bad, 'image')} ({bad / len(table):.1%}) cannot be read, over the limit of {max_bad_share:.1%} "
@@ -37,23 +37,23 @@ def judge(table: Table, counts: Counts, found: dict[str, Any], max_bad_share: fl
     return problems, [*_about_leaks(table, found), *_about_sizes(table, found), *warnings, *_about_images(found)]
 
 
-def _about_labels(table: Table, counts: Counts, found: dict[str, Any]) -> tuple[list[str], list[str]]:
+def _about_labels(table: Table, counts: Counts, found: Audit) -> tuple[list[str], list[str]]:
     problems, warnings = [], []
     one_sided = int((counts.absent == 0).sum())
     if one_sided == len(table.labels):
         problems.append("no label is absent anywhere; if blank cells mean absent: --set data.blank=absent")
     elif one_sided:
         warnings.append(f"{_many(one_sided, 'label')} absent from no image: a model can only say yes there")
-    if rare := found["too_rare_to_split"]:
+    if rare := found.too_rare_to_split:
         warnings.append(
             f"{_many(len(rare), 'label')} with fewer than {TOO_RARE_TO_SPLIT} images: that cannot be both learnt and judged"
         )
     warnings += _about_gaps(table, counts)
-    if pairs := found["similar_names"]:
+    if pairs := found.similar_names:
         some = ", ".join(f"{a!r} and {b!r}" for a, b in (pair["labels"] for pair in pairs[:3]))
         warnings.append(f"{_many(len(pairs), 'pair')} of label names may be one label written twice: {some}")
-    if count := found["cooccurrence"]["identical_count"]:
-        some = ", ".join(f"{a!r} and {b!r}" for a, b in found["cooccurrence"]["identical"][:3])
+    if count := found.cooccurrence["identical_count"]:
+        some = ", ".join(f"{a!r} and {b!r}" for a, b in found.cooccurrence["identical"][:3])
         warnings.append(f"{_many(count, 'pair')} of labels on exactly the same images: {some}")
     return problems, warnings
 
@@ -74,10 +74,10 @@ def _about_gaps(table: Table, counts: Counts) -> list[str]:
     ]
 
 
-def _about_leaks(table: Table, found: dict[str, Any]) -> list[str]:
+def _about_leaks(table: Table, found: Audit) -> list[str]:
     warnings = []
-    if count := found["leaks"]["count"]:
-        where = ", ".join(f"{n} of {name}" for name, n in found["leaks"]["images"].items())
+    if count := found.leaks["count"]:
+        where = ", ".join(f"{n} of {name}" for name, n in found.leaks["images"].items())
         warnings.append(
             f"{_many(count, 'pair')} of the same picture in different splits ({where}): "
             "figures will look better than they are"
@@ -90,8 +90,8 @@ def _about_leaks(table: Table, found: dict[str, Any]) -> list[str]:
     return warnings
 
 
-def _about_sizes(table: Table, found: dict[str, Any]) -> list[str]:
-    wrong = found["wrong_sizes"]
+def _about_sizes(table: Table, found: Audit) -> list[str]:
+    wrong = found.wrong_sizes
     warnings = []
     if count := wrong["count"] - wrong["turned"]:
         so = "boxes and masks will not fit" if table.objects is not None else "are these the images that were labelled?"
@@ -104,15 +104,15 @@ def _about_sizes(table: Table, found: dict[str, Any]) -> list[str]:
     return warnings
 
 
-def _first(wrong: dict[str, Any], turned: bool) -> str:
+def _first(wrong: WrongSizes, turned: bool) -> str:
     entry = next(entry for entry in wrong["images"] if entry["turned"] == turned)
     (width, height), (told_width, told_height) = entry["found"], entry["told"]
     return f"first: {entry['image']} is {width}×{height}, not {told_width}×{told_height}"
 
 
-def _about_images(found: dict[str, Any]) -> list[str]:
+def _about_images(found: Audit) -> list[str]:
     warnings = []
-    copies = found["duplicates"]
+    copies = found.duplicates
     if copies["exact_copies"] or copies["near_copies"]:
         warnings.append(
             f"{copies['exact_copies']} exact and {copies['near_copies']} near copies of other images, in "
@@ -122,19 +122,19 @@ def _about_images(found: dict[str, Any]) -> list[str]:
         warnings.append(
             f"{_many(copies['not_compared'], 'image')} not compared with all others, for too many look nearly the same"
         )
-    if count := found["contradictions"]["count"]:
-        first = found["contradictions"]["groups"][0]
+    if count := found.contradictions["count"]:
+        first = found.contradictions["groups"][0]
         others = first["images"][1] if first["size"] == 2 else f"{first['size'] - 1:,} others"
         warnings.append(
             f"{_many(count, 'group')} of images that look alike, but have different labels "
-            f"({found['contradictions']['exact']:,} exact, {found['contradictions']['near']:,} near): "
+            f"({found.contradictions['exact']:,} exact, {found.contradictions['near']:,} near): "
             f"{first['images'][0]} and {others} differ in {', '.join(first['labels'][:3])}"
         )
-    if kinds := found["suspicious"]["kinds"]:
+    if kinds := found.suspicious["kinds"]:
         what = ", ".join(f"{count} {KINDS[kind]}" for kind, count in kinds.items())
         warnings.append(f"{_many(sum(kinds.values()), 'suspicious image')}: {what}")
-    if unlisted := found["unlisted"]["count"]:
-        some = ", ".join(found["unlisted"]["first"][:3])
+    if unlisted := found.unlisted["count"]:
+        some = ", ".join(found.unlisted["first"][:3])
         verb = "is" if unlisted == 1 else "are"
         warnings.append(f"{_many(unlisted, 'image')} in the data folder {verb} in no label file: {some}")
     return warnings

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -13,19 +12,25 @@ from manylabel.data.table import Table
 MOST_LISTED = 1000
 
 
-@dataclass(frozen=True)
-class Leaks:
+class Leak(TypedDict):
+    images: list[str]
+    splits: list[str]
+    kind: str  # exact, near
+    distance: int  # bits that differ
+
+
+class Leaks(TypedDict):
     """Pairs of the same picture in different splits; all are counted, MOST_LISTED are named."""
 
     count: int
-    pairs: list[dict[str, Any]]
+    pairs: list[Leak]
     images: dict[str, int]  # split → its images that are also in another split
 
 
 def find_leaks(table: Table, found: Duplicates) -> Leaks:
     """Exact and near duplicates between splits; none where the data has no splits."""
     if table.split is None:
-        return Leaks(0, [], {})
+        return {"count": 0, "pairs": [], "images": {}}
     names, split = np.unique(table.split, return_inverse=True)
     held = np.zeros((len(table), len(names)), np.int64)  # images of an exact group, by its first row and split
     np.add.at(held, (found.exact, split.ravel()), 1)
@@ -38,16 +43,16 @@ def find_leaks(table: Table, found: Duplicates) -> Leaks:
     between_near = a.sum(axis=1) * b.sum(axis=1) - (a * b).sum(axis=1)
     between_exact = (held.sum(axis=1) ** 2 - (held**2).sum(axis=1)) // 2
     images = {str(name): int(leaking[split.ravel() == i].sum()) for i, name in enumerate(names)}
-    return Leaks(
-        int(between_near.sum() + between_exact.sum()),
-        _listed(table, found, np.flatnonzero(between_exact), np.flatnonzero(between_near)),
-        {name: count for name, count in images.items() if count},
-    )
+    return {
+        "count": int(between_near.sum() + between_exact.sum()),
+        "pairs": _listed(table, found, np.flatnonzero(between_exact), np.flatnonzero(between_near)),
+        "images": {name: count for name, count in images.items() if count},
+    }
 
 
-def _listed(table: Table, found: Duplicates, exact: np.ndarray, near: np.ndarray) -> list[dict[str, Any]]:
+def _listed(table: Table, found: Duplicates, exact: np.ndarray, near: np.ndarray) -> list[Leak]:
     groups = members(found.exact)
-    pairs: list[dict[str, Any]] = []
+    pairs: list[Leak] = []
 
     def add(a: np.ndarray, b: np.ndarray, kind: str, distance: int) -> None:
         split = table.split

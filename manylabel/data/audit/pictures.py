@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 from base64 import b64encode
 from collections.abc import Iterator
-from typing import Any
 
-from manylabel.data.audit.findings import Audit
+from manylabel.data.audit.result import Audit
 from manylabel.data.table import Table
 from manylabel.error import ManylabelError
 
@@ -19,7 +18,7 @@ MOST = 400
 def pictures(table: Table, findings: Audit) -> dict[str, str]:
     """Data URIs by image key: of duplicates, leaks, contradictions and suspicious images. Unreadable ones have none."""
     found: dict[str, str] = {}
-    for key in _wanted(findings.plain()):
+    for key in _wanted(findings):
         if len(found) == MOST:
             break
         if key in found:
@@ -35,12 +34,13 @@ def pictures(table: Table, findings: Audit) -> dict[str, str]:
     return found
 
 
-def _wanted(findings: dict[str, Any]) -> Iterator[str]:
+def _wanted(findings: Audit) -> Iterator[str]:
     kinds: dict[str, int] = {}
-    for entry in findings["suspicious"]["images"]:
+    for entry in findings.suspicious["images"]:
         kinds[entry["kind"]] = kinds.get(entry["kind"], 0) + 1
         if kinds[entry["kind"]] <= GROUPS // 2:
             yield entry["image"]
-    for groups in (findings["leaks"]["pairs"], findings["contradictions"]["groups"], findings["duplicates"]["groups"]):
+    pairs, contradictions = findings.leaks["pairs"], findings.contradictions["groups"]
+    for groups in (pairs, contradictions, findings.duplicates["groups"]):
         for group in groups[:GROUPS]:
             yield from group["images"][:PER_GROUP]

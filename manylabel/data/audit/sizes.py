@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -12,17 +12,37 @@ from manylabel.data.audit.inspection import Inspection
 MOST_DOTS = 2000  # different sizes that are listed; the most frequent
 
 
-def three(values: np.ndarray) -> dict[str, Any]:
-    """Smallest, median and largest; zeros of nothing."""
+class Range(TypedDict):
+    """Whole numbers of what is whole."""
+
+    smallest: float
+    median: float
+    largest: float
+
+
+class Bytes(Range):
+    total: int
+
+
+class ImageSizes(TypedDict):
+    short_side: Range
+    long_side: Range
+    aspect: Range
+    bytes: Bytes
+    formats: dict[str, int]  # the most frequent first
+    different: int
+    most_frequent: list[list[int]]  # width, height, images
+
+
+def three(values: np.ndarray) -> Range:
+    """Zeros of nothing."""
     low, middle, high = np.percentile(values, [0, 50, 100]).tolist() if len(values) else (0, 0, 0)
-    whole = values.dtype.kind in "iu"
-    return {
-        name: int(value) if whole else round(value, 3)
-        for name, value in (("smallest", low), ("median", middle), ("largest", high))
-    }
+    if values.dtype.kind in "iu":
+        return {"smallest": int(low), "median": int(middle), "largest": int(high)}
+    return {"smallest": round(low, 3), "median": round(middle, 3), "largest": round(high, 3)}
 
 
-def image_sizes(inspection: Inspection) -> dict[str, Any]:
+def image_sizes(inspection: Inspection) -> ImageSizes:
     """Sides, aspect (width over height), bytes, formats, and how many images have each size."""
     facts = inspection.facts[inspection.readable]
     size = np.stack([facts["width"], facts["height"]], axis=1)  # [n, 2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -10,7 +10,22 @@ from manylabel.data.audit.inspection import Inspection
 from manylabel.data.table import Table
 
 
-def wrong_sizes(table: Table, inspection: Inspection, most: int = 100) -> dict[str, Any]:
+class WrongSize(TypedDict):
+    image: str
+    told: list[int]  # width, height
+    found: list[int]
+    turned: bool
+
+
+class WrongSizes(TypedDict):
+    """The list is cut, the counts are not."""
+
+    count: int
+    turned: int
+    images: list[WrongSize]
+
+
+def wrong_sizes(table: Table, inspection: Inspection, most: int = 100) -> WrongSizes:
     """How many differ, how many of these only in that width and height are swapped, and the first few of each kind.
 
     Swapped is `turned`: cameras store a photo on its side and note how to turn it. We read it upright, while the size and

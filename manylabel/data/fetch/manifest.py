@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack, cast
 
 from manylabel.data.fetch.download import Downloaded
 from manylabel.error import DataError
@@ -21,11 +21,40 @@ ARCHIVES = f"{WORKSHOP}/archives"  # so deep that no reader takes what is there 
 OURS = {MANIFEST, LOCK, BUSY, WORKSHOP}
 
 
+Wanted = dict[str, list[str] | str | int]  # what of the data set is asked for, in words for people
+
+
+class Unpacked(TypedDict, total=False):
+    unpacked: bool
+    files: int
+
+
+class ArchiveNote(Unpacked):
+    url: str
+    size: int
+    sha256: str
+    verified: str  # the checksum, or that there is none
+
+
+class Outcome(TypedDict, total=False):
+    images: dict[str, dict[str, int]]  # of each split and label
+
+
+class Noted(Outcome):
+    """What stands in the file."""
+
+    name: str
+    wanted: Wanted
+    complete: bool
+    date: str
+    archives: dict[str, ArchiveNote]
+
+
 class Manifest:
     """The manifest of one folder. Every change is written at once, so that a killed fetch can be taken up."""
 
-    def __init__(self, out: Path, name: str, wanted: dict[str, Any]) -> None:
-        """`wanted` says what of the data set is asked for; a folder holds one answer only."""
+    def __init__(self, out: Path, name: str, wanted: Wanted) -> None:
+        """A folder holds the answer to one `wanted` only."""
         self.out = out
         self.path = out / MANIFEST
         self._data = self._load(name, wanted)
@@ -39,9 +68,10 @@ class Manifest:
         return str(self._data["date"])
 
     def unpacked(self, file: str) -> bool:
-        return bool(self._data["archives"].get(file, {}).get("unpacked"))
+        note: Unpacked = self._data["archives"].get(file, {})
+        return bool(note.get("unpacked"))
 
-    def note(self, file: str, got: Downloaded, **more: Any) -> None:
+    def note(self, file: str, got: Downloaded, **more: Unpack[Unpacked]) -> None:
         """An archive is here and verified; later again with unpacked=True and the number of files."""
         self._data["archives"][file] = {
             "url": got.url,
@@ -52,14 +82,14 @@ class Manifest:
         }
         self._write()
 
-    def finish(self, **more: Any) -> None:
+    def finish(self, **more: Unpack[Outcome]) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._data = {**self._data, **more, "complete": True, "date": now}
         self._write()
 
     def reopen(self) -> None:
         """Something is missing after all: everything is checked and brought again."""
-        self._data.update(complete=False, archives={})
+        self._data["complete"], self._data["archives"] = False, {}
         self._write()
 
     def remembered(self, file: str) -> str | None:
@@ -73,14 +103,14 @@ class Manifest:
     def _locked(self) -> dict[str, str]:
         return dict(_read(self.out / LOCK)) if (self.out / LOCK).exists() else {}
 
-    def _load(self, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
-        fresh = {"name": name, "wanted": wanted, "complete": False, "date": "", "archives": {}}
+    def _load(self, name: str, wanted: Wanted) -> Noted:
+        fresh: Noted = {"name": name, "wanted": wanted, "complete": False, "date": "", "archives": {}}
         if self.path.exists():
             found = _read(self.path)
             if not isinstance(found.get("archives"), dict) or not {"name", "wanted", "complete", "date"} <= set(found):
                 raise DataError(f"{self.path} is not a manifest of ours; delete it or choose another folder")
             if (found["name"], found["wanted"]) == (name, wanted):
-                return found
+                return cast(Noted, found)
             if found["complete"] or not self._only_ours():  # else it was stopped before anything was unpacked
                 raise DataError(
                     f"{self.out} holds {found['name']} ({_said(found['wanted'])}), not {name} ({_said(wanted)}); "
@@ -124,7 +154,7 @@ def alone(out: Path) -> Iterator[None]:
             (out / BUSY).unlink(missing_ok=True)
 
 
-def _said(wanted: dict[str, Any]) -> str:
+def _said(wanted: Wanted) -> str:
     parts = (
         f"{key} {', '.join(map(str, value)) if isinstance(value, list) else value}" for key, value in wanted.items()
     )

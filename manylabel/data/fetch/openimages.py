@@ -9,7 +9,7 @@ from pathlib import Path
 from manylabel.data.fetch.archives import Way, already_there, bring, show_licence, tidy, to_download
 from manylabel.data.fetch.catalogue import CLASS_DESCRIPTIONS, LABEL_FILES, TRAINABLE, Archive, DataSet
 from manylabel.data.fetch.choice import HEADER, candidates, find_labels, read_classes, rows_of
-from manylabel.data.fetch.manifest import Manifest, alone
+from manylabel.data.fetch.manifest import Manifest, Wanted, alone
 from manylabel.data.fetch.photos import USUAL, Photos
 from manylabel.data.fetch.space import check_space, readable
 from manylabel.error import DataError
@@ -35,7 +35,13 @@ def fetch_open_images(
     if count < 1:
         raise DataError(f"the count of images for each label must be at least 1, not {count}")
     splits = splits or USUAL_SPLITS
-    asked = {"labels": list(labels), "count": count, "splits": list(splits), "seed": seed, "other labels": other_labels}
+    asked: Wanted = {
+        "labels": list(labels),
+        "count": count,
+        "splits": list(splits),
+        "seed": seed,
+        "other labels": other_labels,
+    }
     manifest = Manifest(out, data.name, asked)
     if already_there(manifest, _missing(out, splits), way):
         return out

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from manylabel.config import DataConfig
 from manylabel.data.read.format import Format
@@ -28,6 +28,16 @@ CORNERS = 8  # cells after the label of a row with a box: four times x, y
 PEEK = 5  # rows looked at to recognise a file
 STORAGE = "gs://"
 USE = "aiplatform.googleapis.com/ml_use"
+
+
+class GivenLabel(TypedDict, total=False):
+    """An annotation in JSON lines as strangers give it: nothing is known of its values until they are looked at."""
+
+    displayName: object
+    xMin: object
+    yMin: object
+    xMax: object
+    yMax: object
 
 
 @dataclass(frozen=True)
@@ -151,7 +161,7 @@ def _json_rows(path: Path) -> Iterator[_Row]:
         yield _Row(where, image, SETS.get(use, ""), tuple(dict.fromkeys(labels)), boxes)
 
 
-def _entries(row: dict[str, Any], field: str, where: str) -> list[dict[str, Any]]:
+def _entries(row: dict[str, Any], field: str, where: str) -> list[GivenLabel]:
     value = row.get(field) or []
     entries = value if isinstance(value, list) else [value]
     if not all(isinstance(entry, dict) for entry in entries):
@@ -159,11 +169,11 @@ def _entries(row: dict[str, Any], field: str, where: str) -> list[dict[str, Any]
     return entries
 
 
-def _display_name(entry: dict[str, Any], where: str) -> str:
+def _display_name(entry: GivenLabel, where: str) -> str:
     return one_name(entry.get("displayName"), where, "an annotation without 'displayName'")
 
 
-def _json_box(entry: dict[str, Any], where: str) -> tuple[str, list[float]]:
+def _json_box(entry: GivenLabel, where: str) -> tuple[str, list[float]]:
     sides = [entry.get(side, 0) for side in ("xMin", "yMin", "xMax", "yMax")]  # a 0 is left out when Google writes it
     return _display_name(entry, where), _share_box(finite_numbers(sides, 4, where), where)
 

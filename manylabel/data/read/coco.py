@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Any
+from typing import Any, Final, TypedDict, cast
 from urllib.parse import urlsplit
 
 from manylabel.config import DataConfig
-from manylabel.data.read.coco_annotation import Annotation, read_annotation
+from manylabel.data.read.coco_annotation import Annotation, GivenAnnotation, read_annotation
 from manylabel.data.read.coco_category import identity_of, read_categories
 from manylabel.data.read.coco_files import ImagePlace, find_images, label_files, splits_of
 from manylabel.data.read.format import Format
@@ -30,7 +30,22 @@ from manylabel.error import DataError
 from manylabel.labels import ABSENT, UNKNOWN
 
 SAMPLE = 50  # images looked at to find their folder
-NEGATIVE, PARTIAL = "neg_category_ids", "not_exhaustive_category_ids"
+NEGATIVE: Final = "neg_category_ids"
+PARTIAL: Final = "not_exhaustive_category_ids"
+
+
+class GivenImage(TypedDict, total=False):
+    """An entry of 'images' as strangers give it; nothing is known of its values until they are looked at."""
+
+    id: object
+    file_name: object
+    coco_url: object
+    width: object
+    height: object
+    split: object
+    group: object
+    neg_category_ids: object
+    not_exhaustive_category_ids: object
 
 
 def read_coco(path: Path, config: DataConfig) -> Reading:
@@ -70,19 +85,20 @@ class _Part:
             where = f"{self.path.name}, images, entry {number}"
             if not isinstance(entry, dict):
                 raise DataError(f"{where}: not an object with 'id' and 'file_name'")
-            identity = identity_of(entry, "id", where)
+            image = cast(GivenImage, entry)
+            identity = identity_of(image, "id", where)
             if identity in self.rows:
                 raise DataError(f"{where}: another image has the id {identity!r}, too; give each its own")
             self.rows[identity] = row = len(images)
-            self.negatives |= NEGATIVE in entry
-            facts = self._facts(entry, f"{self.path.name}, image {identity}")
+            self.negatives |= NEGATIVE in image
+            facts = self._facts(image, f"{self.path.name}, image {identity}")
             if len(self.sample) < SAMPLE:
                 self.sample.append(facts[0])
             images.add(row, json.dumps(facts, separators=(",", ":")).encode())
         if not self.rows:
             raise DataError(f"{self.path} has no 'images'; there is nothing to read")
 
-    def _facts(self, entry: dict[str, Any], where: str) -> list[Any]:
+    def _facts(self, entry: GivenImage, where: str) -> list[Any]:
         """[name, size, split, group, names of absent labels, names of unknown labels, where]"""
         width, height = entry.get("width"), entry.get("height")
         size = [width, height] if all(isinstance(side, int) and side > 0 for side in (width, height)) else None
@@ -97,7 +113,7 @@ class _Part:
             where,
         ]
 
-    def _names(self, entry: dict[str, Any], key: str, where: str) -> list[str]:
+    def _names(self, entry: GivenImage, key: str, where: str) -> list[str]:
         listed = entry.get(key) or []
         if not isinstance(listed, list):
             raise DataError(f"{where}: {key} must be a list of category ids, not {brief(listed)}")
@@ -179,17 +195,18 @@ class _Coco:
                 where = f"{part.path.name}, annotation {identity}"
                 if not isinstance(entry, dict):
                     raise DataError(f"{where}: not an object with 'image_id' and 'category_id'")
-                row = self._row(part, entry, where, odd)
+                given = cast(GivenAnnotation, entry)
+                row = self._row(part, given, where, odd)
                 if row is not None:
-                    label = position[part.category(identity_of(entry, "category_id", where), where)]
-                    spool.add(row, read_annotation(entry, label, where, odd).packed())
+                    label = position[part.category(identity_of(given, "category_id", where), where)]
+                    spool.add(row, read_annotation(given, label, where, odd).packed())
         if not len(spool) and self.rest == ABSENT:
             listed = ", ".join(part.path.name for part in self.parts)
             raise DataError(f"{listed}: no annotation, so no image has a label; there is nothing to learn")
         self.notes += [f"{count} {what}" for what, count in odd.items()]
         return spool
 
-    def _row(self, part: _Part, entry: dict[str, Any], where: str, odd: Counter[str]) -> int | None:
+    def _row(self, part: _Part, entry: GivenAnnotation, where: str, odd: Counter[str]) -> int | None:
         identity = identity_of(entry, "image_id", where)
         row = part.rows.get(identity)
         if row is None and self.config.missing == "error":
@@ -202,7 +219,7 @@ class _Coco:
         return row
 
 
-def _image_name(entry: dict[str, Any], where: str) -> str:
+def _image_name(entry: GivenImage, where: str) -> str:
     name = entry.get("file_name")
     if isinstance(name, str) and name.strip():
         return name.strip().replace("\\", "/")

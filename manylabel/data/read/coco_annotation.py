@@ -7,17 +7,29 @@ import struct
 from collections import Counter
 from dataclasses import dataclass
 from reprlib import repr as brief
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import numpy as np
 
-from manylabel.data.mask import Polygons, RunLength
+from manylabel.data.mask import GivenRuns, Polygons, RunLength
 from manylabel.data.record import Box
 from manylabel.error import DataError
 
 HEAD = struct.Struct("<iB4d")  # label, flags, box
 CROWD, DIFFICULT, BOXED, OUTLINED, RUNS = 1, 2, 4, 8, 16
 SIZE = struct.Struct("<ii")
+
+
+class GivenAnnotation(TypedDict, total=False):
+    """An entry as strangers give it; nothing is known of its values until they are looked at."""
+
+    id: object
+    image_id: object
+    category_id: object
+    bbox: object
+    segmentation: object
+    iscrowd: object
+    ignore: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,7 @@ class Annotation:
         return cls(label, whole, bool(flags & CROWD), bool(flags & DIFFICULT), mask)
 
 
-def read_annotation(entry: dict[str, Any], label: int, where: str, odd: Counter[str]) -> Annotation:
+def read_annotation(entry: GivenAnnotation, label: int, where: str, odd: Counter[str]) -> Annotation:
     """What an entry says; what had to be left out of it is counted in `odd`."""
     mask = _mask(entry.get("segmentation"), where, odd)
     given = entry.get("bbox")
@@ -86,7 +98,7 @@ def _mask(value: Any, where: str, odd: Counter[str]) -> Polygons | RunLength | N
     if value in (None, [], {}):
         return None
     if isinstance(value, dict):
-        return RunLength.of(value, where)
+        return RunLength.of(cast(GivenRuns, value), where)
     if not isinstance(value, list):
         raise DataError(f"{where}: segmentation must be polygons or a run-length mask, not {brief(value)}")
     parts = [value] if _is_number(value[0]) else value  # some tools write a single outline without its own list

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import mmap
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from manylabel.error import DataError
 LONGEST_TAIL = 16 << 20  # bytes from the word 'categories' to the end of the file that are read at once
 
 
-def identity_of(entry: dict[str, Any], key: str, where: str) -> Any:
+def identity_of(entry: Mapping[str, object], key: str, where: str) -> Any:
     """A number or a text that identifies something."""
     value = entry.get(key)
     if not isinstance(value, (int, float, str)):

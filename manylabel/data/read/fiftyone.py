@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from manylabel.config import DataConfig
 from manylabel.data.read.fiftyone_labels import read_labels_json
@@ -22,6 +22,27 @@ from manylabel.labels import ABSENT, UNKNOWN
 WHOLE = ("Classifications", "Classification")  # about the image
 PARTS = ("Detections", "Detection")  # about objects in it
 USUAL = "ground_truth"
+
+
+class GivenSample(TypedDict, total=False):
+    """A sample as strangers give it: nothing is known of its values until they are looked at. Its labels are in fields of
+    any name."""
+
+    filepath: object
+    tags: object
+    group: object
+    metadata: object
+    absent_labels: object
+    unknown_labels: object
+
+
+class GivenLabel(TypedDict, total=False):
+    """Of a whole image, or of an object in it."""
+
+    label: object
+    bounding_box: object
+    iscrowd: object
+    difficult: object
 
 
 def read_fiftyone(path: Path, config: DataConfig) -> Reading:
@@ -45,7 +66,7 @@ class _Survey:
     states_absent: bool = False
     kinds: dict[str, str] = field(default_factory=dict)  # field with labels → its _cls
 
-    def see(self, sample: dict[str, Any]) -> None:
+    def see(self, sample: GivenSample) -> None:
         self.samples += 1
         self.in_data &= str(sample.get("filepath", "")).startswith("data/")
         self.states_absent |= "absent_labels" in sample
@@ -97,15 +118,15 @@ def _read_samples(path: Path, file: Path, config: DataConfig) -> Reading:
     )
 
 
-def _samples(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _samples(file: Path) -> Iterator[tuple[str, GivenSample]]:
     for number, sample in enumerate(json_items(file, "samples.item"), 1):
         where = f"{file.name}, sample {number}"
         if not isinstance(sample, dict):
             raise DataError(f"{where}: {brief(sample)} is no sample; export it again")
-        yield where, sample
+        yield where, cast(GivenSample, sample)
 
 
-def _record(sample: dict[str, Any], where: str, whole: str | None, parts: str | None, images: ImageNames) -> Record:
+def _record(sample: GivenSample, where: str, whole: str | None, parts: str | None, images: ImageNames) -> Record:
     name = sample.get("filepath")
     if not isinstance(name, str) or not name:
         raise DataError(f"{where}: no 'filepath'; export it again")
@@ -117,6 +138,7 @@ def _record(sample: dict[str, Any], where: str, whole: str | None, parts: str | 
     absent, unknown = (listed_names(sample.get(f"{kind}_labels"), where) for kind in ("absent", "unknown"))
     found = _entries(sample, parts, "detections", where)
     size = (_size(sample) or images.size(key)) if found else _size(sample)
+    group = sample.get("group")
     things = []
     for number, entry in enumerate(found, 1):
         thing = _thing(entry, size, f"{where}, detection {number}")
@@ -131,13 +153,13 @@ def _record(sample: dict[str, Any], where: str, whole: str | None, parts: str | 
         absent=absent,
         unknown=unknown,
         split=_split(sample.get("tags"), where),
-        group=sample.get("group") if isinstance(sample.get("group"), str) else None,
+        group=group if isinstance(group, str) else None,
         things=tuple(things),
         size=size,
     )
 
 
-def _entries(sample: dict[str, Any], name: str | None, inside: str, where: str) -> list[dict[str, Any]]:
+def _entries(sample: GivenSample, name: str | None, inside: str, where: str) -> list[GivenLabel]:
     """The labels in a field; one that is missing or null has none."""
     value = sample.get(name) if name else None
     if value is None:
@@ -148,11 +170,11 @@ def _entries(sample: dict[str, Any], name: str | None, inside: str, where: str) 
     return entries
 
 
-def _label(entry: dict[str, Any], where: str) -> str:
+def _label(entry: GivenLabel, where: str) -> str:
     return one_name(entry.get("label"), where, "a label without a name")
 
 
-def _thing(entry: dict[str, Any], size: tuple[int, int] | None, where: str) -> Thing:
+def _thing(entry: GivenLabel, size: tuple[int, int] | None, where: str) -> Thing:
     """An object; its box is in shares of the image's width and height."""
     left, top, right, bottom = corner_box(entry.get("bounding_box"), f"{where}, bounding_box")
     width, height = size or (1, 1)
@@ -160,7 +182,7 @@ def _thing(entry: dict[str, Any], size: tuple[int, int] | None, where: str) -> T
     return Thing(_label(entry, where), box, crowd=bool(entry.get("iscrowd")), difficult=bool(entry.get("difficult")))
 
 
-def _size(sample: dict[str, Any]) -> tuple[int, int] | None:
+def _size(sample: GivenSample) -> tuple[int, int] | None:
     facts = sample.get("metadata")
     sides = [facts.get("width"), facts.get("height")] if isinstance(facts, dict) else [None]
     if any(not isinstance(side, int) or side < 1 for side in sides):

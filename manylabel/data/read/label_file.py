@@ -97,7 +97,9 @@ def _from_sheet(path: Path, text: str, separator: str) -> dict[str, LabelFacts]:
         name = row.pop("label").strip()
         if not name:
             raise DataError(f"{where}: the label is blank; fill it in or delete the row")
-        entry: dict[str, Any] = {key: _names(cell) if key != "description" else cell for key, cell in row.items()}
+        entry: dict[str, list[str] | str] = {
+            key: _names(cell) if key != "description" else cell for key, cell in row.items()
+        }
         _add(facts, name, _facts(entry, where), where)
     return facts
 

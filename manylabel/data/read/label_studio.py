@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Any
+from typing import Any, cast
 
 from manylabel.config import DataConfig
 from manylabel.data.read.format import Format
@@ -19,6 +19,7 @@ from manylabel.data.read.image_names import ImageNames, names_of
 from manylabel.data.read.label_studio_config import configured_labels
 from manylabel.data.read.label_studio_min import full_task, is_min_item, same_image
 from manylabel.data.read.label_studio_result import Answer, read_answer
+from manylabel.data.read.label_studio_task import GivenTask
 from manylabel.data.read.row_value import listed_names
 from manylabel.data.read.text_file import first_item, json_items, json_kind
 from manylabel.data.record import Reading, Record
@@ -81,7 +82,7 @@ def read_label_studio(path: Path, config: DataConfig) -> Reading:
     )
 
 
-def _tasks(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _tasks(path: Path) -> Iterator[tuple[str, GivenTask]]:
     """(place, task) in the full form; the items of JSON-MIN that are about one image become one task."""
     numbered = enumerate(json_items(path, "item"), 1)
     for _, together in groupby(numbered, key=lambda entry: same_image(entry[1]) or entry[0]):
@@ -90,7 +91,8 @@ def _tasks(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         where = f"{path.name}, task {number}"
         if not isinstance(first, dict):
             raise DataError(f"{where}: {brief(first)} is no task; export it again")
-        task = full_task([item for _, item in items], IMAGE_FIELDS) if is_min_item(first) else dict(first)
+        in_short = is_min_item(first)
+        task = full_task([item for _, item in items], IMAGE_FIELDS) if in_short else cast(GivenTask, dict(first))
         if "id" in task:
             where += f" (id {task['id']})"
         if not isinstance(task.get("data"), dict):
@@ -100,7 +102,7 @@ def _tasks(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield where, task
 
 
-def _record(task: dict[str, Any], where: str, source: str, images: ImageNames, survey: _Survey | None) -> Record | None:
+def _record(task: GivenTask, where: str, source: str, images: ImageNames, survey: _Survey | None) -> Record | None:
     """The task as a record; None where nobody has said anything about the image yet."""
     data = task["data"]
     key = images.key(*names_of(_image(data, where)))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from manylabel.config import DataConfig
 from manylabel.data.read.format import Format
@@ -25,6 +25,18 @@ from manylabel.labels import label_key
 OBJECTS, SIZES = "objects.json", "image_data.json"
 MOST_LABELS = 500
 FARTHEST = 1e6  # pixels; what is beyond is a mistake
+
+
+class GivenObject(TypedDict, total=False):
+    """An object as strangers give it: nothing is known of its values until they are looked at."""
+
+    object_id: object
+    id: object  # the same in version 1.0
+    names: object
+    x: object
+    y: object
+    w: object
+    h: object
 
 
 def open_visual_genome(path: Path, config: DataConfig) -> Reading:
@@ -81,7 +93,7 @@ def _name(thing: Any, where: str) -> str:
     return label_key(names[0]) if names else ""
 
 
-def _box(thing: dict[str, Any], where: str) -> Box | None:
+def _box(thing: GivenObject, where: str) -> Box | None:
     """None for an object without a box, or with one that has no area."""
     sides = [thing.get(side) for side in ("x", "y", "w", "h")]
     if all(side is None for side in sides):

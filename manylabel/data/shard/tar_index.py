@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from manylabel.data.file_stamp import file_stamp
 from manylabel.data.shard.tar_header import Member, TarWalk
-from manylabel.data.shard.tar_index_cache import ARRAYS, recall, remember
+from manylabel.data.shard.tar_index_cache import ARRAYS, Files, recall, remember
 from manylabel.error import DataError
 
 
@@ -93,8 +92,7 @@ def first_names(path: Path, count: int) -> list[str]:
         os.close(handle)
 
 
-def _walk(handle: int, path: Path) -> dict[str, Any]:
-    """What an index says about the files."""
+def _walk(handle: int, path: Path) -> Files:
     walk = TarWalk(handle, path)
     members = [Member(name, m.offset, m.size) for m in walk if (name := plain_name(m.name))]
     names = [member.name.encode("utf-8", "backslashreplace") for member in members]

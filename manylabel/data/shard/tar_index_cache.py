@@ -13,7 +13,7 @@ import os
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -26,6 +26,18 @@ ARRAYS = {"ends": "<i8", "offsets": "<i8", "sizes": "<i8", "hashes": "<u8", "ord
 LARGEST = 1 << 34  # bytes: a hundred million files
 
 
+class Files(TypedDict):
+    """What an index says about the files of a shard; its arrays are explained there (tar_index.py)."""
+
+    flaw: str
+    names: np.ndarray
+    ends: np.ndarray
+    offsets: np.ndarray
+    sizes: np.ndarray
+    hashes: np.ndarray
+    order: np.ndarray
+
+
 def remember(path: Path, stamp: str, flaw: str, names: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
     body = b"".join([*(arrays[name].astype(kind).tobytes() for name, kind in ARRAYS.items()), names.tobytes()])
     facts = {"format": FORMAT, "stamp": stamp, "flaw": flaw, "files": len(arrays["ends"]), "crc32": zlib.crc32(body)}
@@ -36,8 +48,8 @@ def remember(path: Path, stamp: str, flaw: str, names: np.ndarray, arrays: dict[
         write_bytes(place, json.dumps(facts).encode() + b"\n" + body)
 
 
-def recall(path: Path, stamp: str) -> dict[str, Any] | None:
-    """What was kept about this very shard: `flaw`, `names` and the arrays; None when there is nothing, or it is damaged."""
+def recall(path: Path, stamp: str) -> Files | None:
+    """What was kept about this very shard; None when there is nothing, or it is damaged."""
     try:
         line, _, body = read_own(_place(path), LARGEST).partition(b"\n")
         facts = json.loads(line)
@@ -47,12 +59,20 @@ def recall(path: Path, stamp: str) -> dict[str, Any] | None:
         for name, kind in ARRAYS.items():
             found[name] = np.frombuffer(body, kind, count, at)
             at += 8 * count
-        found["names"] = np.frombuffer(body, np.uint8, offset=at) if len(body) > at else np.zeros(0, np.uint8)
+        names = np.frombuffer(body, np.uint8, offset=at) if len(body) > at else np.zeros(0, np.uint8)
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
-    if count and int(found["ends"][-1]) != len(found["names"]):
+    if count and int(found["ends"][-1]) != len(names):
         return None
-    return {"flaw": str(facts["flaw"]), **found}
+    return {
+        "flaw": str(facts["flaw"]),
+        "names": names,
+        "ends": found["ends"],
+        "offsets": found["offsets"],
+        "sizes": found["sizes"],
+        "hashes": found["hashes"],
+        "order": found["order"],
+    }
 
 
 def _place(path: Path) -> Path:

@@ -14,13 +14,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from manylabel.data.mask import AnyMask, Polygons
 from manylabel.data.read.coco import NEGATIVE, PARTIAL
 from manylabel.data.record import Record, Thing
+from manylabel.data.write.coco_entry import AnnotationEntry, CategoryEntry, ImageEntry, Segmentation
 from manylabel.data.write.place_images import ImagePlacer
 from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
@@ -49,7 +50,9 @@ def write_coco(content: Content, path: Path) -> list[str]:
             files[target].add(writer.image(record, name, number), writer.annotations(record, number))
         if not single:
             _refuse_others(path / "annotations", files)
-        categories = [{"id": i, "name": name, "supercategory": name} for i, name in enumerate(content.labels, 1)]
+        categories: list[CategoryEntry] = [
+            {"id": i, "name": name, "supercategory": name} for i, name in enumerate(content.labels, 1)
+        ]
         for file in files.values():
             file.finish(categories)
     return notes + [f"{count} {what}" for what, count in writer.odd.items()]
@@ -79,14 +82,14 @@ class _File:
         self.out.close()
         self.waiting.close()
 
-    def add(self, image: dict[str, Any], annotations: Iterator[dict[str, Any]]) -> None:
+    def add(self, image: ImageEntry, annotations: Iterator[AnnotationEntry]) -> None:
         self.out.write((",\n" if self.images else "\n") + _text(image))
         self.images += 1
         for entry in annotations:
             self.waiting.write((",\n" if self.annotations else "\n") + _text(entry))
             self.annotations += 1
 
-    def finish(self, categories: list[dict[str, Any]]) -> None:
+    def finish(self, categories: list[CategoryEntry]) -> None:
         self.out.write('\n], "annotations": [')
         self.waiting.seek(0)
         shutil.copyfileobj(self.waiting, self.out, 1 << 20)
@@ -104,8 +107,8 @@ class _Writer:
         self.odd: Counter[str] = Counter()  # what a person should know → how often
         self.size: tuple[int, int] | None = None  # of the image that is being written
 
-    def image(self, record: Record, name: str, number: int) -> dict[str, Any]:
-        entry: dict[str, Any] = {"id": number, "file_name": name}
+    def image(self, record: Record, name: str, number: int) -> ImageEntry:
+        entry: ImageEntry = {"id": number, "file_name": name}
         self.size = record.size or self._measured(record.key)
         if self.size is not None:
             entry |= {"width": self.size[0], "height": self.size[1]}
@@ -113,8 +116,11 @@ class _Writer:
             entry[NEGATIVE] = self._numbers(record.absent)
         elif record.unknown:
             entry[PARTIAL] = self._numbers(record.unknown)
-        facts = {"split": record.split, "group": record.group}
-        return entry | {key: value for key, value in facts.items() if value}
+        if record.split:
+            entry["split"] = record.split
+        if record.group:
+            entry["group"] = record.group
+        return entry
 
     def _measured(self, key: str) -> tuple[int, int] | None:
         try:
@@ -129,7 +135,7 @@ class _Writer:
     def _category(self, name: str) -> int:
         return self.number.get(name) or self.content.labels.index(name) + 1
 
-    def annotations(self, record: Record, image: int) -> Iterator[dict[str, Any]]:
+    def annotations(self, record: Record, image: int) -> Iterator[AnnotationEntry]:
         present = {self._category(name) for name in record.present}
         unknown = {self._category(name) for name in record.unknown}
         shown: set[int] = set()  # labels that a reader will take as present
@@ -137,7 +143,7 @@ class _Writer:
             category = self._category(thing.label)
             if not thing.difficult:
                 shown.add(category)
-            yield self._entry(image, category) | self._object(thing)
+            yield self._object(self._entry(image, category), thing)
             if category not in present and not (thing.difficult and self._is_unknown(category, record, unknown)):
                 self.odd[
                     "objects are of labels that their image does not have; reading it will change those labels"
@@ -150,36 +156,37 @@ class _Writer:
         absent = {self._category(name) for name in record.absent}
         return category in unknown or (self.content.rest == UNKNOWN and category not in absent)
 
-    def _entry(self, image: int, category: int) -> dict[str, Any]:
+    def _entry(self, image: int, category: int) -> AnnotationEntry:
         self.written += 1
         return {"id": self.written, "image_id": image, "category_id": category, "iscrowd": 0}
 
-    def _object(self, thing: Thing) -> dict[str, Any]:
+    def _object(self, entry: AnnotationEntry, thing: Thing) -> AnnotationEntry:
         left, top, right, bottom = map(float, thing.box)
         width, height = _extent(left, right), _extent(top, bottom)
-        entry: dict[str, Any] = {"bbox": [left, top, width, height], "area": width * height}
+        entry["bbox"] = [left, top, width, height]
+        entry["area"] = width * height
         entry["iscrowd"] = int(thing.crowd)
         if thing.difficult:
             entry["ignore"] = 1
-        if thing.mask is not None:
-            entry |= self._mask(thing.mask)
+        if thing.mask is not None and (found := self._mask(thing.mask)):
+            entry["segmentation"], entry["area"] = found
         return entry
 
-    def _mask(self, mask: AnyMask) -> dict[str, Any]:
-        """'segmentation' and its area; nothing for a mask without pixels."""
+    def _mask(self, mask: AnyMask) -> tuple[Segmentation, float] | None:
+        """The pixels and their area; None for a mask without pixels."""
         if isinstance(mask, Polygons):
-            return {"segmentation": [_numbers(part) for part in mask.parts], "area": _area(mask)}
+            return [_numbers(part) for part in mask.parts], _area(mask)
         if self.size is None:
             self.odd["masks are left out because the size of their image is not known"] += 1
-            return {}
+            return None
         from pycocotools.mask import area
 
         width, height = self.size
         runs = mask.run_length(height, width)
         pixels = int(area(runs))
         if not pixels:
-            return {}
-        return {"segmentation": {"size": runs["size"], "counts": runs["counts"].decode("ascii")}, "area": pixels}
+            return None
+        return {"size": runs["size"], "counts": runs["counts"].decode("ascii")}, pixels
 
 
 def _extent(start: float, end: float) -> float:

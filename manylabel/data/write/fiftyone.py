@@ -7,10 +7,10 @@ written, as it needs nothing of FiftyOne's database.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from manylabel.data.record import Record, Thing
 from manylabel.data.source import FileSource
+from manylabel.data.write.fiftyone_sample import DetectionEntry, Sample, SampleExtras
 from manylabel.data.write.held import Tally, image_size, shares, tri_state
 from manylabel.data.write.json_list import json_list
 from manylabel.data.write.place_images import ImagePlacer
@@ -37,8 +37,15 @@ def write_fiftyone(content: Content, path: Path) -> list[str]:
     return [*placer.note(), *tally.notes("FiftyOne", flags_are_kept=True)]
 
 
-def _sample(record: Record, content: Content, name: str) -> dict[str, Any]:
-    sample: dict[str, Any] = {
+def _sample(record: Record, content: Content, name: str) -> Sample:
+    extras: SampleExtras = {}
+    if record.group is not None:
+        extras["group"] = record.group
+    if record.things:
+        size = image_size(record, content.source)
+        extras["metadata"] = {"_cls": "ImageMetadata", "width": size[0], "height": size[1]}
+        extras["detections"] = {"_cls": "Detections", "detections": [_detection(t, size) for t in record.things]}
+    return {
         "filepath": name,
         "tags": [] if record.split is None else [record.split],
         "ground_truth": {
@@ -46,19 +53,13 @@ def _sample(record: Record, content: Content, name: str) -> dict[str, Any]:
             "classifications": [{"_cls": "Classification", "label": label, "tags": []} for label in record.present],
         },
         **tri_state(record, content.rest),
+        **extras,
     }
-    if record.group is not None:
-        sample["group"] = record.group
-    if record.things:
-        size = image_size(record, content.source)
-        sample["metadata"] = {"_cls": "ImageMetadata", "width": size[0], "height": size[1]}
-        sample["detections"] = {"_cls": "Detections", "detections": [_detection(t, size) for t in record.things]}
-    return sample
 
 
-def _detection(thing: Thing, size: tuple[int, int]) -> dict[str, Any]:
+def _detection(thing: Thing, size: tuple[int, int]) -> DetectionEntry:
     box = list(shares(thing.box, size))
-    detection: dict[str, Any] = {"_cls": "Detection", "label": thing.label, "bounding_box": box, "tags": []}
+    detection: DetectionEntry = {"_cls": "Detection", "label": thing.label, "bounding_box": box, "tags": []}
     if thing.crowd:
         detection["iscrowd"] = 1
     if thing.difficult:

@@ -5,14 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from manylabel.data.read.label_studio_config import CONFIG_NAME
-from manylabel.data.record import Record
+from manylabel.data.record import Box, Record
 from manylabel.data.write.held import Tally, image_size, shares, tri_state
 from manylabel.data.write.json_list import json_list
+from manylabel.data.write.label_studio_task import (
+    ChoicesResult,
+    Chosen,
+    Place,
+    Rectangle,
+    RectangleResult,
+    Result,
+    Task,
+    TaskData,
+    TaskPrediction,
+)
 from manylabel.data.write.place_images import ImagePlacer
 from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
@@ -49,7 +59,7 @@ def write_label_studio(content: Content, path: Path) -> list[str]:
 
 def task_of_scores(
     image: str, scored: list[tuple[str, float, bool]], top: int | None = None, version: str = VERSION
-) -> dict[str, Any]:
+) -> Task:
     """A task for one image with what a model says: (label, score, whether it is above its threshold), highest score first;
     at most `top` labels are chosen.
 
@@ -82,13 +92,14 @@ def labelling_config(labels: Iterable[str], boxes: bool) -> str:
     return "\n".join([*lines, "</View>", ""])
 
 
-def _task(record: Record, content: Content, name: str) -> dict[str, Any]:
-    data: dict[str, Any] = {"image": address(name), **tri_state(record, content.rest)}
+def _task(record: Record, content: Content, name: str) -> Task:
+    place: Place = {}
     if record.split is not None:
-        data["split"] = record.split
+        place["split"] = record.split
     if record.group is not None:
-        data["group"] = record.group
-    results = [_choices(list(record.present))] if record.present else []
+        place["group"] = record.group
+    data: TaskData = {"image": address(name), **tri_state(record, content.rest), **place}
+    results: list[Result] = [_choices(list(record.present))] if record.present else []
     if record.things:
         size = image_size(record, content.source)
         results += [
@@ -98,25 +109,28 @@ def _task(record: Record, content: Content, name: str) -> dict[str, Any]:
     return _with_prediction(data, results, VERSION)
 
 
-def _with_prediction(
-    data: dict[str, Any], results: list[dict[str, Any]], version: str, score: float | None = None
-) -> dict[str, Any]:
-    prediction: dict[str, Any] = {"model_version": version, "result": results}
+def _with_prediction(data: TaskData, results: list[Result], version: str, score: float | None = None) -> Task:
+    prediction: TaskPrediction = {"model_version": version, "result": results}
     if score is not None:
         prediction["score"] = round(score, 6)
     return {"data": data, "predictions": [prediction]}
 
 
-def _choices(names: list[str]) -> dict[str, Any]:
-    value = {"choices": names}
+def _choices(names: list[str]) -> ChoicesResult:
+    value: Chosen = {"choices": names}
     return {"id": "choices", "type": "choices", "from_name": CHOICES, "to_name": "image", "value": value}
 
 
-def _rectangle(
-    label: str, box: tuple[float, float, float, float], size: tuple[int, int], number: int
-) -> dict[str, Any]:
+def _rectangle(label: str, box: Box, size: tuple[int, int], number: int) -> RectangleResult:
     left, top, width, height = (100 * share for share in box)
-    value = {"x": left, "y": top, "width": width, "height": height, "rotation": 0, "rectanglelabels": [label]}
+    value: Rectangle = {
+        "x": left,
+        "y": top,
+        "width": width,
+        "height": height,
+        "rotation": 0,
+        "rectanglelabels": [label],
+    }
     return {
         "id": f"box{number}",
         "type": "rectanglelabels",
