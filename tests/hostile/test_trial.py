@@ -43,7 +43,7 @@ def _before(then: Callable[[Box], None]) -> Callable[[Box], None]:
 
 
 def _run(function: Callable[[], object]) -> Callable[[Box], None]:
-    return lambda box: box.python(function, limits=Limits(sleeping=0.5, cpu=2, wall=20))
+    return lambda box: box.python(function, limits=Limits(sleeping=0.5, cpu=2, wall=120))
 
 
 def _spin() -> None:

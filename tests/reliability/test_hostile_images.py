@@ -29,7 +29,7 @@ Colour = tuple[int, int, int]
 RED, GREEN, BLUE, YELLOW = (220, 30, 40), (20, 200, 60), (30, 60, 210), (240, 220, 20)
 QUARTERS = (RED, GREEN, BLUE, YELLOW)
 AVIF = ("AVIF",) if features.check("avif") else ()
-SLOWEST = 2.0  # seconds
+SLOWEST = 2.0  # seconds of the processor
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Case:
 
     def check(self, path: Path) -> None:
         path.write_bytes(self.data)
-        started = time.perf_counter()
+        started = time.process_time()
         image, reason = outcome(path)
-        assert time.perf_counter() - started < SLOWEST
+        assert time.process_time() - started < SLOWEST
         if image is None:
             assert self.reason is not None, f"refused: {reason}"
             assert self.reason in reason
@@ -380,10 +380,10 @@ def test_bombs_are_refused_from_the_header_at_once(name: str, reader: Callable[[
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         for _ in range(3):
-            started = time.perf_counter()
+            started = time.process_time()
             with pytest.raises(DecodeError) as caught:
                 reader(data)
-            times.append(time.perf_counter() - started)
+            times.append(time.process_time() - started)
     assert "over the limit of 50" in str(caught.value)
     assert str(caught.value).startswith(beginning)
     assert min(times) <= 0.050
@@ -467,9 +467,9 @@ def test_mutated_files_only_raise_decode_errors(name: str, caplog: pytest.LogCap
         hurt = mutated(data, random)
         if "png" in name and turn % 4:
             hurt = resealed(hurt)
-        started = time.perf_counter()
+        started = time.process_time()
         image, reason = outcome(hurt, at_least=24 if turn % 2 else None)
-        slowest = max(slowest, time.perf_counter() - started)
+        slowest = max(slowest, time.process_time() - started)
         assert reason or (image is not None and image.mode == "RGB")
         refused += image is None
     assert slowest < SLOWEST

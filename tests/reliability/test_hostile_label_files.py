@@ -57,12 +57,12 @@ def test_damaged_label_files_are_read_or_refused(name: str, tmp_path: Path) -> N
         whole = file.read_bytes()
         for number, damaged in enumerate(_mutations(whole, dice)):
             file.write_bytes(damaged)
-            start = time.perf_counter()
+            start = time.process_time()
             try:
                 read_table(DataConfig(path=str(folder), format="auto" if number % 2 else name))
             except DataError:
                 refused += 1
-            assert time.perf_counter() - start < 5
+            assert time.process_time() - start < 5
         file.write_bytes(whole)
     assert refused > 0 or not _label_files(folder)
     assert len(read_table(DataConfig(path=str(folder)))) > 0  # whole again

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,8 @@ from manylabel.training.loop import Trainer
 
 AUGMENTED = ["augment.flip=true", "augment.mixup=0.4", "train.cache=off", "head.dropout=0.2", "train.ema=0.99"]
 LOOP = ["train.epochs=2", "train.batch_size=8", "data.validation_share=0.17"]  # 48 photos: 2 epochs × 5 batches
+LONG = ["backbone.freeze=full", "train.epochs=500", "data.workers=2", "train.cache=off"]
+PATIENCE = 240  # seconds, however busy the machine is
 
 
 def _train(photos: Path, out: Path, settings: list[str], resume: bool = False) -> None:
@@ -96,62 +100,75 @@ def _command(photos: Path, out: Path, settings: list[str], resume: bool) -> list
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_ck5_sigkill_in_mid_epoch_again_and_again(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:
     """Ten kills, each after the run has gone a little further, with a checkpoint after every batch."""
     settings = [*tiny_settings, *AUGMENTED, "backbone.freeze=full", "train.epochs=6", "train.batch_size=4"]
     settings += ["train.checkpoint_minutes=0", "data.workers=0", "data.validation_share=0.17"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    subprocess.run(_command(photos, whole, settings, False), check=True, env=environment, capture_output=True)
-    kills, resume = 0, False
-    while kills < 10:
-        process = subprocess.Popen(
-            _command(photos, cut, settings, resume),
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        before = _newest(cut)
-        deadline = time.monotonic() + 120
-        while process.poll() is None and _newest(cut) < before + 3 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        if process.poll() is not None:
-            break
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        kills, resume = kills + 1, True
-    assert kills == 10
-    subprocess.run(_command(photos, cut, settings, True), check=True, env=environment, capture_output=True)
+    whole, cut, log = tmp_path / "whole", tmp_path / "cut", tmp_path / "log.txt"
+    subprocess.run(_command(photos, whole, settings, False), check=True, capture_output=True)
+    for kill in range(10):
+        goal = _newest(cut) + 3
+        with _running(_command(photos, cut, settings, resume=kill > 0), log) as process:
+            _wait_until(lambda goal=goal: _newest(cut) >= goal, process, log)
+            process.send_signal(signal.SIGKILL)
+            assert process.wait() == -signal.SIGKILL
+    subprocess.run(_command(photos, cut, settings, True), check=True, capture_output=True)
     assert _weights(cut) == _weights(whole)
 
 
-def _wait_for_first_epoch(out: Path) -> None:
-    deadline = time.monotonic() + 120
-    while not (out / "metrics.jsonl").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+@contextmanager
+def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """As a group of processes that does not outlive the test; what it complains of goes into `log`."""
+    with open(log, "wb") as complaints:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=complaints, start_new_session=True)
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _wait_until(reached: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+    until = time.monotonic() + PATIENCE
+    while not reached():
+        assert process.poll() is None, f"it ended with {process.returncode}: {log.read_text()}"
+        assert time.monotonic() < until, f"it did not get that far: {log.read_text()}"
+        time.sleep(0.01)
 
 
 def _newest(out: Path) -> int:
     return max((int(p.stem.split("-")[1]) for p in (out / "checkpoints").glob("step-*.json")), default=0)
 
 
+def _seconds_to_end(
+    photos: Path, folder: Path, settings: list[str], signal_it: Callable[[subprocess.Popen[bytes]], None], code: int
+) -> float:
+    """How long a run in its second epoch takes to save everything and to end, once it gets that signal."""
+    out, log = folder / "run", folder / "log.txt"
+    folder.mkdir()
+    with _running(_command(photos, out, [*settings, *LONG], False), log) as process:
+        _wait_until((out / "metrics.jsonl").exists, process, log)
+        asked = time.monotonic()
+        signal_it(process)
+        assert process.wait(timeout=PATIENCE) == code, log.read_text()
+        seconds = time.monotonic() - asked
+    assert "everything is saved" in log.read_text()
+    assert list((out / "checkpoints").glob("step-*.safetensors"))
+    return seconds
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_ck6_a_signal_saves_and_ends(photos: Path, tmp_path: Path, tiny_settings: list[str], number: int) -> None:
-    settings = [*tiny_settings, "backbone.freeze=full", "train.epochs=500", "data.workers=2", "train.cache=off"]
-    process = subprocess.Popen(
-        _command(photos, tmp_path / "run", settings, False),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
+    """Within ten seconds, unless the machine is busy with other things all three times."""
+    assert any(
+        _seconds_to_end(
+            photos, tmp_path / str(attempt), tiny_settings, lambda process: process.send_signal(number), 128 + number
+        )
+        < 10
+        for attempt in range(3)
     )
-    _wait_for_first_epoch(tmp_path / "run")
-    asked = time.monotonic()
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
-    assert time.monotonic() - asked < 10
-    assert process.returncode == 128 + number
-    assert "everything is saved" in errors
-    assert list((tmp_path / "run" / "checkpoints").glob("step-*.safetensors"))
 
 
 @pytest.mark.parametrize("attempt", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2))])
@@ -159,20 +176,12 @@ def test_ck6_a_signal_to_the_whole_group_saves_too(
     photos: Path, tmp_path: Path, tiny_settings: list[str], attempt: int
 ) -> None:
     """As systemd or `timeout` send it: the worker processes end at the same moment."""
-    settings = [*tiny_settings, "backbone.freeze=full", "train.epochs=500", "data.workers=2", "train.cache=off"]
-    process = subprocess.Popen(
-        _command(photos, tmp_path / "run", settings, False),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    _wait_for_first_epoch(tmp_path / "run")
-    time.sleep(0.1 * attempt)
-    os.killpg(process.pid, signal.SIGTERM)
-    _, errors = process.communicate(timeout=30)
-    assert process.returncode == 128 + signal.SIGTERM, errors
-    assert "everything is saved" in errors
+
+    def signal_all(process: subprocess.Popen[bytes]) -> None:
+        time.sleep(0.1 * attempt)
+        os.killpg(process.pid, signal.SIGTERM)
+
+    _seconds_to_end(photos, tmp_path / "signalled", tiny_settings, signal_all, 128 + signal.SIGTERM)
 
 
 def test_resume_refuses_other_data(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:

@@ -37,7 +37,7 @@ def test_sources_go_to_other_processes(tmp_path: Path, kind: str) -> None:
     answers: multiprocessing.Queue[bytes] = context.Queue()
     child = context.Process(target=_read_there, args=(source, key, answers))
     child.start()
-    assert answers.get(timeout=30) == here
+    assert answers.get(timeout=120) == here
     child.join()
     assert source.raw(key) == here
 

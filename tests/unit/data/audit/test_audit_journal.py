@@ -242,7 +242,7 @@ def test_a_killed_check_leaves_no_process_behind_and_goes_on(folder: Path) -> No
         workers = [int(pid) for pid in process.stdout.readline().split()]
         process.kill()
     assert workers
-    for _ in range(200):
+    for _ in range(1200):
         if not any(_runs(pid) for pid in workers):
             break
         time.sleep(0.05)

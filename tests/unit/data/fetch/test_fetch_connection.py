@@ -47,7 +47,7 @@ def test_an_unwell_server_is_asked_again(site: Site, target: Path) -> None:
 def test_a_stalled_connection_times_out_and_is_taken_up(site: Site, target: Path) -> None:
     site.files[PATH] = CONTENT
     site.plans[PATH] = [Plan(stall=True)]
-    bring(site, target, patience=Patience(tries=3, first_wait=0.001, timeout=0.3))
+    bring(site, target, patience=Patience(tries=3, first_wait=0.001, timeout=2.0))
     assert target.read_bytes() == CONTENT
     assert len(site.asked) == 2
 

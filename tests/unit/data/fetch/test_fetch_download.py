@@ -267,7 +267,7 @@ def test_a_killed_process_leaves_a_part_to_go_on_from(site: Site, target: Path) 
     told = [site.address + PATH, str(archive.size), str(archive.checksum), str(target)]
     child = subprocess.Popen([sys.executable, "-c", CHILD, *told])
     try:
-        part, until = part_of(target), time.monotonic() + 30
+        part, until = part_of(target), time.monotonic() + 120
         while not (part.exists() and part.stat().st_size >= 100_000):
             assert time.monotonic() < until
             assert child.poll() is None
