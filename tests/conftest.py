@@ -6,8 +6,9 @@ from __future__ import annotations
 import csv
 import os
 import random
+import shlex
 import shutil
-import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,10 +24,12 @@ os.environ |= {
     "OMP_NUM_THREADS": "1",
 }
 
+import no_network  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from command import TINY  # noqa: E402
+from hypothesis import settings  # noqa: E402
 from net.tables import ANEW, Watch  # noqa: E402
 from PIL import Image  # noqa: E402
 
@@ -35,9 +38,10 @@ from manylabel.data import file_stamp  # noqa: E402
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 220), "white": (240, 240, 240)}
-LOOPBACK = ("127.", "::1", "localhost", "0.0.0.0", "::")
 TABLES = Watch()
 TABLES.install()
+settings.register_profile("patient", settings(), deadline=None)  # an example may meet a busy moment of the machine
+settings.load_profile("patient")
 
 
 # --- every test alone ------------------------------------------------------------------------------------------------
@@ -45,14 +49,7 @@ TABLES.install()
 
 def pytest_configure(config: pytest.Config) -> None:
     torch.set_num_threads(1)
-    connect = socket.socket.connect
-
-    def on_this_machine(self: socket.socket, address: Any) -> None:
-        if self.family in (socket.AF_INET, socket.AF_INET6) and not str(address[0]).startswith(LOOPBACK):
-            raise OSError(f"a test asked for {address}; tests have no network")
-        connect(self, address)
-
-    socket.socket.connect = on_this_machine  # type: ignore[method-assign]
+    no_network.install()
 
 
 def pytest_unconfigure() -> None:
@@ -80,10 +77,23 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """What the test's data mean must not have changed either (net/tables.py)."""
     TABLES.begin(str(item.config._tmp_path_factory.getbasetemp()))  # type: ignore[attr-defined]
     result = yield
-    if not getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
-        changes = TABLES.differences(item.nodeid)
-        assert not changes, "if this is meant, run `make freeze` and say it in CHANGELOG.md: " + "; ".join(changes)
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        return result
+    if ANEW:
+        TABLES.keep(item.nodeid)
+        return result
+    if TABLES.is_new(item.nodeid) and not item.get_closest_marker("slow"):
+        item.warn(pytest.PytestWarning("the tables that this test reads are not frozen yet: make freeze"))
+    changes = TABLES.differences(item.nodeid)
+    assert not changes, "if this is meant, run `make freeze` and say it in CHANGELOG.md: " + "; ".join(changes)
     return result
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Before -m and -k take some away. Whoever names single tests, or asks for those that failed, sees parts of files."""
+    if not any("::" in argument for argument in config.args) and not config.getoption("lf", False):
+        TABLES.collected = {item.nodeid for item in items}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -102,20 +112,29 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if failed:
         terminalreporter.section("run alone what failed", "-")
     for test in failed:
-        terminalreporter.write_line(f".venv/bin/python -m pytest -p no:randomly '{test}'")
+        terminalreporter.write_line(alone(test, terminalreporter.config.rootpath))
+
+
+def alone(test: str, root: Path) -> str:
+    """The command that runs it from there, whatever its marks and characters."""
+    python = Path(sys.executable)
+    python = python.relative_to(root) if python.is_relative_to(root) else python
+    return shlex.join([str(python), "-m", "pytest", "-p", "no:randomly", "-m", "", test])
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if ANEW and not hasattr(session.config, "workeroutput"):
         TABLES.write()
     elif ANEW:
-        session.config.workeroutput["tables"] = TABLES.anew
+        session.config.workeroutput |= {"tables": TABLES.anew, "collected": sorted(TABLES.collected)}
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """What a worker of pytest-xdist has seen."""
-    TABLES.anew |= getattr(node, "workeroutput", {}).get("tables", {})
+    told = getattr(node, "workeroutput", {})
+    TABLES.anew |= told.get("tables", {})
+    TABLES.collected |= set(told.get("collected", ()))
 
 
 # --- small real files ------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Every table that a test reads, as facts, compared with those of the same test in frozen/tables.json.
 
-A change of a reader that changes what any test's data mean is seen, also where that test asserts something else.
-`make freeze` writes the file anew.
+A change of a reader that changes what any test's data mean is seen, also where that test asserts something else. A
+test that is not in the file yet is only warned of, so that nobody must freeze before he can try a new test; one that
+has gone, or has another name now, fails test_tables.py. `make freeze` writes the file anew.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from manylabel.data import read
 from manylabel.data.table import Table
 
 FILE = Path(__file__).parent / "frozen" / "tables.json"
+ROOT = FILE.parents[3]
 SHARED_FACTS = FILE.with_name("shared.json")  # of the real samples beside the repository
 ANEW = os.environ.get("MANYLABEL_FREEZE") == "tables"
 LARGE = 200_000  # rows: of such tables only the parts that cost nothing
@@ -82,11 +84,13 @@ def _digest(values: Iterable[str]) -> str:
 class Watch:
     """Keeps the facts of all tables that are read while a test runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: Path = FILE, root: Path = ROOT) -> None:
+        self.file, self.root = file, root
         self.seen: list[dict[str, Any]] = []
         self.where = ""
-        self.frozen: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.is_file() else {}
+        self.frozen: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         self.anew: dict[str, Any] = {}
+        self.collected: set[str] = set()  # of files of which all tests were
 
     def install(self) -> None:
         """Around the one door through which data come in, before anybody has taken hold of it."""
@@ -103,17 +107,42 @@ class Watch:
     def begin(self, where: str) -> None:
         self.seen, self.where = [], where
 
+    def keep(self, test: str) -> None:
+        """These are this test's tables from now on."""
+        self.anew[test] = self.seen
+
+    def is_new(self, test: str) -> bool:
+        """Whether it reads tables that nobody has frozen yet."""
+        return bool(self.seen) and test not in self.frozen
+
     def differences(self, test: str) -> list[str]:
-        """What this test's tables say otherwise than they did."""
-        if ANEW:
-            if self.seen:
-                self.anew[test] = self.seen
+        """What this test's tables say otherwise than they did, and whether it reads as many."""
+        if test not in self.frozen:
             return []
-        found = []
-        for number, (was, now) in enumerate(zip(self.frozen.get(test, self.seen), self.seen, strict=False), 1):
-            parts = [f"{part}: {was.get(part)} → {now.get(part)}" for part in was if was[part] != now.get(part)]
+        told, found = self.frozen[test], []
+        if len(told) != len(self.seen):
+            found.append(f"this test read {len(told)} tables and reads {len(self.seen)} now")
+        for number, (was, now) in enumerate(zip(told, self.seen, strict=False), 1):
+            parts = [
+                f"{part}: {was.get(part)} → {now.get(part)}" for part in was | now if was.get(part) != now.get(part)
+            ]
             found += [f"table {number} of this test, {each}" for each in parts]
         return found
 
+    def gone(self) -> list[str]:
+        """Frozen tests that are no more, as far as this run can tell: it may have looked into some files only."""
+        whole = {test.split("::")[0] for test in self.collected}
+        files = {test: test.split("::")[0] for test in self.frozen}
+        return [
+            test
+            for test, file in files.items()
+            if not (self.root / file).is_file() or (file in whole and test not in self.collected)
+        ]
+
     def write(self) -> None:
-        FILE.write_text(json.dumps(self.anew, indent=0, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+        """What this run has seen, in place of what was told of the same tests, and without those that are gone."""
+        told = {test: tables for test, tables in (self.frozen | self.anew).items() if tables}
+        for test in self.gone():
+            told.pop(test, None)
+        text = json.dumps(told, indent=0, ensure_ascii=False, sort_keys=True)
+        self.file.write_text(text + "\n", encoding="utf-8")
