@@ -1,20 +1,25 @@
 """Plant a bug in a copy of this work tree and see whether the quick tests notice; one bug at a time.
 
+A test has noticed a bug when it fails, alone, with the bug and does not without it: in a second copy nothing is planted.
+
 make plant                          # all of them; exit code 1 if one goes unnoticed
 make plant ONLY="loss resume"
 """
 
 from __future__ import annotations
 
-import re
+import json
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from tree import HERE, environment
 
 
@@ -49,6 +54,9 @@ SOON = (
     "--maxschedchunk",
     "4",
 )  # a worker that was given many tests would run them all before it ends
+ALONE = ("-n", "0", "-p", "no:randomly", "-m", "")
+NO_TESTS = int(pytest.ExitCode.NO_TESTS_COLLECTED)
+FAILED = Path(".pytest_cache", "v", "cache", "lastfailed")  # with the tests of which a fixture failed
 
 
 def plant(bug: Bug, tree: Path) -> None:
@@ -75,31 +83,50 @@ def copy_to(tree: Path) -> None:
             shutil.copy2(HERE / name, tree / name)
 
 
-def noticed(bug: Bug, options: list[str]) -> bool:
+def noticed(bug: Bug, control: Path, options: Sequence[str]) -> bool:
+    """`control` is a copy without the bug."""
     started = time.monotonic()
-    with TemporaryDirectory(prefix="manylabel-planted-") as folder:
-        tree = Path(folder) / "tree"
-        copy_to(tree)
+    with _copy() as tree:
         plant(bug, tree)
-        test = _failing(tree, [*options, *FIRST]) or _failing(tree, [*options, *THEN])
+        test = _noticing(tree, control, [*options, *FIRST]) or _noticing(tree, control, [*options, *THEN])
     seconds = time.monotonic() - started
     print(f"{bug.name:12} {f'noticed by {test}' if test else 'NOT NOTICED'}  ({seconds:.0f} s)", flush=True)
     return test is not None
 
 
-def _failing(tree: Path, options: list[str]) -> str | None:
-    """The first test that fails, if one does."""
+@contextmanager
+def _copy() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="manylabel-planted-") as folder:
+        copy_to(Path(folder) / "tree")
+        yield Path(folder) / "tree"
+
+
+def _noticing(tree: Path, control: Path, options: Sequence[str]) -> str | None:
+    """The first test that fails because of the bug, if one does."""
+    without: list[str] = []
+    while failing := _failing(tree, [*options, *SOON, "-x", *without]):
+        for test in failing:
+            if _failing(tree, [*ALONE, test]) and not _failing(control, [*ALONE, test]):
+                return test
+            print(f"not counted, for it is not the bug that fails it: {test}", flush=True)
+            without += [f"--deselect={test}" if "::" in test else f"--ignore={test}"]
+    return None
+
+
+def _failing(tree: Path, options: Sequence[str]) -> list[str]:
+    """Tests that fail, or of which a fixture does."""
+    (tree / FAILED).unlink(missing_ok=True)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-q", *options, *SOON],
+        [sys.executable, "-m", "pytest", "-q", *options],
         cwd=tree,
         env=environment(tree, tree.parent / "home"),
         capture_output=True,
         text=True,
     )
-    failed = re.findall(r"^FAILED (\S+)", done.stdout, re.M)
-    if done.returncode and not failed:  # it could not even begin
+    failed = list(json.loads((tree / FAILED).read_text(encoding="utf-8"))) if (tree / FAILED).is_file() else []
+    if done.returncode not in (0, NO_TESTS) and not failed:  # it could not even begin
         sys.exit(f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return failed[0] if failed else None
+    return failed
 
 
 def main() -> None:
@@ -110,7 +137,8 @@ def main() -> None:
     wanted = wanted or list(known)
     if unknown := set(wanted) - set(known):
         sys.exit(f"there is no bug {', '.join(sorted(unknown))}; there are {', '.join(known)}")
-    missed = [name for name in wanted if not noticed(known[name], tests)]
+    with _copy() as control:
+        missed = [name for name in wanted if not noticed(known[name], control, tests)]
     sys.exit(f"not noticed: {', '.join(missed)}" if missed else 0)
 
 
