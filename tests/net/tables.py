@@ -109,7 +109,7 @@ class Watch:
 
     def keep(self, test: str) -> None:
         """These are this test's tables from now on."""
-        self.anew[test] = self.seen
+        self.anew[test] = list(self.seen)  # fixtures of the next test go on reading
 
     def is_new(self, test: str) -> bool:
         """Whether it reads tables that nobody has frozen yet."""
