@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,9 +34,7 @@ def main() -> None:
     asked.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these runs (see golden_runs.py)")
     given = asked.parse_args()
     with commit(given.base) as base, TemporaryDirectory(prefix="manylabel-golden-") as scratch:
-        trees = {"base": base, "here": HERE}
-        sides = {side: _Side(side, tree, Path(scratch) / side, given.only) for side, tree in trees.items()}
-        found = {side: each.runs() for side, each in sides.items()}
+        found = run_both({"base": base, "here": HERE}, Path(scratch), given.only)
     unknown = set(given.only) - found["base"].keys() - found["here"].keys()
     if unknown:
         sys.exit(f"there is no run {', '.join(sorted(unknown))}")
@@ -40,17 +43,32 @@ def main() -> None:
     sys.exit(bool(different))
 
 
-class _Side:
-    """One tree's runs, in a process that was begun."""
+def run_both(trees: Mapping[str, Path], scratch: Path, only: list[str]) -> dict[str, Runs]:
+    """At the same time. Where one fails, the other is stopped: the folders in which it works will go."""
+    with ExitStack() as stack:
+        sides = [_Side(name, tree, scratch / name, only, stack) for name, tree in trees.items()]
+        while None in [side.ended() for side in sides]:
+            time.sleep(0.1)
+        return {side.name: side.runs() for side in sides}
 
-    def __init__(self, name: str, tree: Path, scratch: Path, only: list[str]) -> None:
+
+class _Side:
+    """One tree's runs, in a process that was begun and has a group of its own."""
+
+    def __init__(self, name: str, tree: Path, scratch: Path, only: list[str], stack: ExitStack) -> None:
         self.name, self.tree, self.out = name, tree, scratch / "facts.json"
         work = scratch / "work"
         work.mkdir(parents=True)
         command = [sys.executable, str(brought_by(tree, "golden_runs.py")), str(self.out), str(work), *only]
         self.process = subprocess.Popen(
-            command, cwd=work, env=environment(tree, scratch), stdout=subprocess.PIPE, text=True
+            command,
+            cwd=work,
+            env=environment(tree, scratch),
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
+        stack.callback(self._stop)
         self.telling = threading.Thread(target=self._tell, daemon=True)
         self.telling.start()
 
@@ -59,10 +77,19 @@ class _Side:
         for line in self.process.stdout:
             print(f"{self.name}: {line}", end="", flush=True)
 
+    def _stop(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def ended(self) -> int | None:
+        """None while it works; where it failed, that is the end of everything."""
+        if code := self.process.poll():
+            sys.exit(f"the runs of {self.name} ended with exit code {code}")
+        return code
+
     def runs(self) -> Runs:
         self.telling.join()
-        if self.process.wait():
-            sys.exit(f"the runs of {self.name} ended with exit code {self.process.returncode}")
         found = json.loads(self.out.read_text(encoding="utf-8"))
         if not Path(found["package"]).is_relative_to(self.tree.resolve()):
             sys.exit(f"the runs of {self.name} were made by {found['package']}, which is not in {self.tree}")

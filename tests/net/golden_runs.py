@@ -12,6 +12,7 @@ import os
 import runpy
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any
 import yaml
 from golden_facts import Facts, leaves, run_facts
 from golden_photos import draw_labelled, draw_one_each, draw_shown, write_words
-from golden_process import Answer, Commands
+from golden_process import WAIT, Answer, Commands
 
 SMALL = runpy.run_path(str(Path(__file__).parents[1] / "small_tasks.py"))["SMALL"]  # of this script's own tree
 TINY = ["backbone.name=test_efficientnet", "backbone.weights=none", "backbone.image_size=64", "data.workers=0"]
@@ -222,10 +223,15 @@ def _train(name: str, golden: Golden, folder: Path, logs: Path) -> tuple[list[st
 def _in_processes(count: int, arguments: list[str], folder: Path) -> list[str]:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
     environment = {**os.environ, "ACCELERATE_USE_CPU": "true"}
-    done = subprocess.run(
-        [*launcher, "-m", "manylabel", *arguments], cwd=folder, env=environment, capture_output=True, text=True
-    )
-    return [Answer(tuple(arguments), done.returncode, done.stdout, done.stderr).problem()] if done.returncode else []
+    command = [*launcher, "-m", "manylabel", *arguments]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        late = threading.Timer(WAIT, process.terminate)  # the launcher then ends its processes
+        late.start()
+        out, errors = process.communicate()
+        late.cancel()
+    return [Answer(tuple(arguments), process.returncode, out, errors).problem()] if process.returncode else []
 
 
 def _stopped_and_resumed(arguments: list[str], folder: Path, run: Path, logs: Path) -> list[str]:
