@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, get_type_hints
 
 import typer
@@ -20,11 +21,21 @@ from manylabel.multitask.settings import make_multitask_config
 from manylabel.run import resolve
 
 FOLDER = Path(__file__).parent / "frozen"
+BEYOND = (  # what the documentation names of its modules
+    "data.scenes.draw_scene",
+    "engine.export.export_head",
+    "engine.export.export_onnx",
+    "explain.explain",
+    "heads.WithHead",
+    "heads.attach",
+    "heads.names",
+    "predict.find_images",
+)
 
 
 def names() -> dict[str, Any]:
-    """Every public name of the package with its signature, fields and public methods."""
-    return {name: _facts(getattr(ml, name)) for name in sorted(ml.__all__)}
+    """Every public name with its signature, fields and public methods."""
+    return {name: _facts(resolve_name(f"manylabel.{name}")) for name in (*sorted(ml.__all__), *BEYOND)}
 
 
 def _facts(thing: Any) -> dict[str, Any]:
