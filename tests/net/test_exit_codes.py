@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from command import manylabel
+from command import manylabel, settings
 from net.surface import FOLDER
 
 CODES: dict[str, int] = yaml.safe_load((FOLDER / "exit_codes.yaml").read_text(encoding="utf-8"))
@@ -15,7 +16,13 @@ CODES: dict[str, int] = yaml.safe_load((FOLDER / "exit_codes.yaml").read_text(en
 
 @pytest.mark.parametrize("command", CODES)
 def test_a_command_ends_as_it_did(command: str, trained: Path, photos: Path, tmp_path: Path) -> None:
-    words = {"photos": photos, "photo": photos / "images" / "photo000.jpg", "run": trained, "new": tmp_path / "new"}
+    words: dict[str, Any] = {
+        "photos": photos,
+        "photo": photos / "images" / "photo000.jpg",
+        "run": trained,
+        "new": tmp_path / "new",
+    }
+    words["tiny"] = " ".join(settings("backbone.name=test_efficientnet", "backbone.weights=none"))
     words |= {"broken": tmp_path / "broken.jpg", "some": tmp_path / "some", "copy": tmp_path / "copy"}
     words["broken"].write_bytes(b"")
     if "{some}" in command:
