@@ -1,8 +1,10 @@
 """Is this work tree slower than another commit? `make speed BASE=<commit>`, or: python tests/net/speed.py COMMIT
 
 Both trees are measured turn by turn, each by a worker process of its own (speed_work.py, as the tree has it) that keeps
-what it has imported and prepared. Only one of them works at a time, on one core. A row that looks slower is measured
-again, twice as often at the most, before it is called slower. The exit code is 1 then, and the row is named.
+what it has imported and prepared. Only one of them works at a time, on one core. A ratio is the median of those of
+the pairs, each of two measurements that followed each other. A row that looks slower is measured again, twice as often
+at the most, before it is called slower. The exit code is 1 then, and the row is named; also where a row of the other
+tree is not there any more, does not work, or does other work: nobody would know how fast that is.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from speed_data import PARTS
 from tree import HERE, brought_by, commit, environment
 
 SLOWER = 1.10
-WAITS = 1.30  # on the wall, where time is seen that no processor spends; other programs disturb it more
+WAITS = 1.15  # on the wall, where time is seen that no processor spends; other programs disturb it a little more
 MORE_ROUNDS = 2  # of as many measurements again, for a row that looks slower
 MEMORY = Path("/dev/shm")  # files in memory: how busy a disk is says nothing about a tree
 ROOM = 2e9
@@ -53,8 +55,8 @@ class Row:
     what: str
     ours: list[Sample] = field(default_factory=list)
     base: list[Sample] = field(default_factory=list)
-    wrong: str = ""  # why it was not measured, in this tree
-    lacks: str = ""  # why there is nothing to compare it with
+    wrong: str = ""  # why it was not measured, for which this tree is to blame
+    lacks: str = ""  # why there is nothing to compare it with, for which it is not
 
     def pairs(self, clock: str = "cpu") -> list[float]:
         """Ratios of this tree's time to the other's, lowest first."""
@@ -140,11 +142,11 @@ def _measure_pair(ours: Worker, base: Worker, row: Row, swapped: bool) -> None:
         found[worker.title] = worker.measure(row.name)
     mine, other = found[ours.title], found[base.title]
     if isinstance(mine, str):
-        row.wrong = mine
+        row.wrong = f"does not work here: {mine}"
     elif isinstance(other, str):
         row.lacks = other
     elif mine.count != other.count:
-        row.lacks = f"not the same work: {mine.count} here, {other.count} there"
+        row.wrong = f"does other work: {mine.count} here, {other.count} there"
     else:
         row.ours.append(mine)
         row.base.append(other)
@@ -169,19 +171,26 @@ def rows_of(ours: Worker, base: Worker, names: Sequence[str]) -> list[Row]:
     if strange:
         sys.exit(f"there is no row {strange[0]!r}; there are {', '.join(everything)}")
     chosen = [row for row in everything if not names or row.startswith(tuple(names))]
-    return [Row(name, everything[name]["what"], lacks=_lack(name, ours, base)) for name in chosen]
+    return [
+        Row(name, everything[name]["what"], wrong=_loss(name, ours, base), lacks=_lack(name, ours, base))
+        for name in chosen
+    ]
+
+
+def _loss(name: str, ours: Worker, base: Worker) -> str:
+    return "" if name in ours.rows else f"only {base.title} has it"
 
 
 def _lack(name: str, ours: Worker, base: Worker) -> str:
-    if name not in ours.rows or name not in base.rows:
-        return f"only {(ours if name in ours.rows else base).title} has it"
+    if name not in base.rows:
+        return f"only {ours.title} has it"
     strange = [part for part in base.rows[name]["needs"] if part not in PARTS]
     return f"{base.title} measures it on other data ({strange[0]})" if strange else ""
 
 
 def make_data(folder: Path, rows: Sequence[Row], *workers: Worker) -> None:
     """What the workers need for these rows."""
-    wanted = [row.name for row in rows if not row.lacks]
+    wanted = [row.name for row in rows if not (row.wrong or row.lacks)]
     needs = {part for worker in workers for name in wanted for part in worker.rows[name]["needs"]}
     for part in sorted(needs):
         PARTS[part](folder / part)
@@ -201,10 +210,13 @@ def work_tree() -> Iterator[Path]:
 
 
 def print_rows(rows: Sequence[Row], console: Console, base: str) -> None:
-    table = Table(title=f"this tree against {base}: seconds of the processor, medians")
+    table = Table(
+        title=f"this tree against {base}: seconds of the processor, medians",
+        caption="ratio: the median of the pairs' ratios, of two measurements that followed each other",
+    )
     table.add_column("row", no_wrap=True)
     table.add_column("what")
-    for title in ("this tree", base, "ratio", "of the pairs", "times"):
+    for title in ("this tree", base, "ratio", "all ratios", "pairs"):
         table.add_column(title, justify="right")
     table.add_column("")
     for row in rows:
@@ -221,7 +233,7 @@ def print_rows(rows: Sequence[Row], console: Console, base: str) -> None:
 
 def verdict(rows: Sequence[Row]) -> tuple[int, str]:
     """The exit code, and the rows that are to blame for it."""
-    blamed = [f"{row.name} does not work here: {row.wrong}" for row in rows if row.wrong]
+    blamed = [f"{row.name}: {row.wrong}" for row in rows if row.wrong]
     blamed += [f"{row.name} {row.slower()}" for row in rows if row.slower()]
     if not any(row.compared() for row in rows):
         blamed.append("nothing could be compared")

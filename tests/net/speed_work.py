@@ -342,6 +342,27 @@ def _(place: Place) -> Unit:
     return again(20, lambda: Done(len(average_precision(scores, targets))))
 
 
+@row("figures", "thresholds and all figures of 20,000 images, 80 labels, three times")
+def _(place: Place) -> Unit:
+    """F1, calibration and the rest beside average precision, without the images that `evaluate` decodes first."""
+    import numpy as np
+
+    from manylabel.evaluation import judge
+    from manylabel.labels import LabelSpace
+    from manylabel.metric import fit_thresholds
+
+    random = np.random.default_rng(1)
+    targets = (random.random((20_000, 80)) < 0.05).astype(np.int8)
+    scores = random.beta(1 + 2 * targets, 3).astype(np.float32)
+    labels = LabelSpace(tuple(f"label {number}" for number in range(80)))
+
+    def unit() -> Done:
+        results = judge(scores, targets, labels, fit_thresholds(scores, targets), fitted_here=True)
+        return Done(len(results["labels"]))
+
+    return again(3, unit)
+
+
 @row("start", "python -m manylabel --help, three times")
 def _(place: Place) -> Unit:
     def unit() -> Done:
