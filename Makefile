@@ -5,9 +5,12 @@ BIN = $(VENV)/bin
 WORKERS ?= 2
 SEED ?= 0
 BASE ?= HEAD
+ORDER ?= files
+TESTS ?=
 PYTEST = $(BIN)/python -m pytest
 PARALLEL = -n $(WORKERS) --dist worksteal
 QUICK = $(PARALLEL) -m 'not slow and not nightly and not foreign'
+ORDERED = $(if $(filter random,$(ORDER)),,-p no:randomly)
 COVERED = $(if $(COVERAGE),--cov --cov-report=)
 
 .PHONY: demo test test-fast test-nightly test-foreign lint format freeze golden speed plant mutate hostile clean
@@ -15,9 +18,10 @@ COVERED = $(if $(COVERAGE),--cov --cov-report=)
 demo: $(VENV)/.run-installed
 	$(BIN)/manylabel demo --out runs/demo --overwrite
 
-# COVERAGE=1 measures which lines of the package the tests reach; those they do not are listed in build/uncovered.txt
+# COVERAGE=1 measures which lines of the package the tests reach; those they do not are listed in build/uncovered.txt.
+# ORDER=random: another order every time, and the seed that gives it again is printed
 test: $(VENV)/.dev-installed
-	$(PYTEST) $(PARALLEL) -p no:randomly $(COVERED)
+	$(PYTEST) $(PARALLEL) $(ORDERED) $(COVERED)
 ifdef COVERAGE
 	mkdir -p build
 	$(BIN)/coverage report --show-missing --skip-covered > build/uncovered.txt
@@ -36,10 +40,11 @@ test-foreign: $(VENV)/.dev-installed
 	$(BIN)/python tests/foreign/environments.py
 	$(PYTEST) -m foreign tests/foreign
 
-# What users hold on to, and what every reader makes of every test's data, written anew: for changes that are meant
+# What users hold on to, and what every reader makes of every test's data, written anew: for changes that are meant.
+# TESTS=tests/unit/data: the data of these tests only
 freeze: $(VENV)/.dev-installed
 	$(BIN)/python tests/net/freeze.py
-	MANYLABEL_FREEZE=tables $(PYTEST) $(QUICK) -p no:randomly -q
+	MANYLABEL_FREEZE=tables $(PYTEST) $(QUICK) -p no:randomly -q $(TESTS)
 
 # This work tree beside the commit BASE: the same bits? as fast?
 golden: $(VENV)/.dev-installed
