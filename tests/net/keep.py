@@ -1,6 +1,7 @@
 """Makes kept/: small runs of all kinds as this version leaves them, photos, and what its models say of these.
 
-    python tests/net/keep.py
+    python tests/net/keep.py            # all of it, anew
+    python tests/net/keep.py NAME …     # these runs of one task beside what is kept, which stays as it is
 
 Run by hand, when there is something new to keep. Later versions must read these files, resume the stopped runs, and say
 the same of the photos (test_kept.py).
@@ -38,6 +39,7 @@ from kept_runs import (
     TINY,
     pack,
     several_tasks,
+    unpack,
 )
 from safetensors.torch import load_file, save_file
 
@@ -62,18 +64,8 @@ def main() -> None:
         work = Path(scratch).resolve() / "work"
         work.mkdir()
         os.environ |= {"MANYLABEL_CACHE": f"{scratch}/cache", "OMP_NUM_THREADS": "1", "COLUMNS": "160", "NO_COLOR": "1"}
-        draw_labelled(work / "photos", 40)
-        draw_one_each(work / "one_each", 10)
-        write_words(work / "words.txt")
-        _train(work)
-        _outputs(work)
-        PHOTOS.mkdir(parents=True, exist_ok=True)
-        draw_shown(PHOTOS)
-        expected = {
-            "one task": {name: _one_task(work, name) for name in ONE_TASK},
-            "several tasks": {"tasks": _several_tasks(work / "runs" / "tasks")},
-            "stopped": {name: _stopped(work, name) for name in ("stopped", "stopped_tasks")},
-        }
+        added = sys.argv[1:]
+        expected = _add(work, added) if added else _make(work)
         _check(work, expected)
         _clean(work)
         pack(work, ARCHIVE)
@@ -87,11 +79,42 @@ def main() -> None:
 # --- making -------------------------------------------------------------------------------------------------------
 
 
-def _train(work: Path) -> None:
-    for name, (data, *settings) in ONE_TASK.items():
+def _make(work: Path) -> dict[str, Any]:
+    draw_labelled(work / "photos", 40)
+    draw_one_each(work / "one_each", 10)
+    write_words(work / "words.txt")
+    _train(work, ONE_TASK)
+    _train_others(work)
+    (work / "outputs").mkdir()
+    _judge(work, [*ONE_TASK, "tasks"])
+    _outputs(work)
+    PHOTOS.mkdir(parents=True, exist_ok=True)
+    draw_shown(PHOTOS)
+    return {
+        "one task": {name: _one_task(work, name) for name in ONE_TASK},
+        "several tasks": {"tasks": _several_tasks(work / "runs" / "tasks")},
+        "stopped": {name: _stopped(work, name) for name in ("stopped", "stopped_tasks")},
+    }
+
+
+def _add(work: Path, names: list[str]) -> dict[str, Any]:
+    unpack(ARCHIVE, work)
+    _train(work, names)
+    _judge(work, names)
+    expected: dict[str, Any] = json.loads(EXPECTED.read_text(encoding="utf-8"))
+    expected["one task"] |= {name: _one_task(work, name) for name in names}
+    return expected
+
+
+def _train(work: Path, names: Iterable[str]) -> None:
+    for name in names:
+        data, *settings = ONE_TASK[name]
         _done(work, [["train", data, "--out", f"runs/{name}", *_set([*TINY, *settings])]])
         if name == "full":
             _write_backbone(work / "runs" / name, work / BACKBONE)
+
+
+def _train_others(work: Path) -> None:
     recipes = {"tasks": STEPS, "stopped_tasks": STOPPED_STEPS}
     for name, steps in recipes.items():
         (work.parent / f"{name}.yaml").write_text(yaml.safe_dump(several_tasks(steps)), encoding="utf-8")
@@ -146,11 +169,12 @@ def _position(run: Path) -> dict[str, Any]:
     return position
 
 
+def _judge(work: Path, names: Iterable[str]) -> None:
+    _done(work, [["evaluate", f"runs/{name}", "--json", f"outputs/evaluate-{name}.json"] for name in names])
+
+
 def _outputs(work: Path) -> None:
     """What commands leave beside a run, each as a file."""
-    (work / "outputs").mkdir()
-    judged = [["evaluate", f"runs/{name}", "--json", f"outputs/evaluate-{name}.json"] for name in (*ONE_TASK, "tasks")]
-    _done(work, judged)
     _done(work, [["data", "check", "photos", "--json", "outputs/data-check.json"]])
     _done(work, [["compare", "runs/linear", "runs/rm", "--resamples", "200", "--out", "../comparison"]])
     for name in ("comparison.json", "labels.csv"):
@@ -225,7 +249,7 @@ def _check(work: Path, expected: dict[str, Any]) -> None:
             problems.append(f"{name}: its scores hardly depend on the photo ({spread:.1e})")
         if gap < APART:
             problems.append(f"{name}: scores of {where} are too near each other ({gap:.1e})")
-    backbones = {name: _backbone(work / "runs" / name) for name in ONE_TASK}
+    backbones = {name: _backbone(work / "runs" / name) for name in expected["one task"]}
     different = [name for name, found in backbones.items() if found != backbones["linear"]]
     if different != ["partial"]:
         problems.append(f"backbones that are not that of linear: {', '.join(different)}")

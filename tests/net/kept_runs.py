@@ -43,6 +43,15 @@ ONE_TASK: dict[str, list[str]] = {
         *("scenes", *SCENES, "head.name=hsq", *LAYERS, "head.layer_dims=[12, 8]", "head.shared_experts=3"),
         *("head.adaptive=true", "head.adaptive_patience=1", "train.keep=last", "train.epochs=16"),
     ],
+    "hsq_linear": [
+        "scenes",
+        *SCENES,
+        "head.name=hsq_linear",
+        *LAYERS,
+        "head.layer_dims=[12, 8]",
+        "train.keep=last",
+        "train.epochs=18",
+    ],
     "rm": [
         *("scenes", *SCENES, "neck.name=rm", "neck.stages=[stage-2]", "head.name=linear", "head.attention=0.5"),
         *(*SHARP, "train.epochs=12"),
