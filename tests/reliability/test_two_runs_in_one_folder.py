@@ -21,7 +21,7 @@ from pathlib import Path
 from manylabel.storage.lock import only_one
 with only_one(Path(sys.argv[1])):
     print("in", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
