@@ -28,9 +28,9 @@ ifdef COVERAGE
 	@grep '^TOTAL' build/uncovered.txt | sed 's/TOTAL/lines of the package that tests reach:/'
 endif
 
-# in another order every time, so that no test comes to depend on those before it
+# in another order every time, so that no test comes to depend on those before it; TESTS=tests/unit: these only
 test-fast: $(VENV)/.dev-installed
-	$(PYTEST) $(QUICK)
+	$(PYTEST) $(QUICK) $(TESTS)
 
 test-nightly: $(VENV)/.dev-installed
 	$(PYTEST) -n $(WORKERS) -m nightly
