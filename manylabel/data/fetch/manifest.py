@@ -12,6 +12,7 @@ from manylabel.data.fetch.download import Downloaded
 from manylabel.error import DataError
 from manylabel.storage.atomic import write_json
 from manylabel.storage.json_text import read_object
+from manylabel.storage.own_file import make_way, open_own
 
 MANIFEST = ".manylabel-fetch.json"
 LOCK = ".manylabel-fetch.lock.json"  # checksums of files for which nobody publishes one: trust on first use
@@ -137,13 +138,17 @@ class Manifest:
 @contextmanager
 def alone(out: Path) -> Iterator[None]:
     """Two fetches into one folder would write into each other's parts (where the system has file locks)."""
+    for place in (out / WORKSHOP, out / ARCHIVES):
+        if place.is_symlink():
+            raise DataError(f"{place} is a link, and what it leads to may be another's; put a folder in its place")
     try:
         import fcntl
     except ImportError:
         yield
         return
     out.mkdir(parents=True, exist_ok=True)
-    with open(out / BUSY, "w") as lock:
+    make_way(out / BUSY)
+    with open_own(out / BUSY, writable=True, create=True) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
