@@ -235,7 +235,8 @@ def _floats(values: np.ndarray, low: float, high: float) -> np.ndarray:
 def _integers(values: np.ndarray, high: int) -> np.ndarray:
     if high == 0 or high >= DARKEST * 65536:
         return high_byte(values)
-    if values.dtype == np.uint16 or not DARKEST * 256 <= high <= 255:
+    sixteen = values.dtype.kind == "u" and values.dtype.itemsize == 2
+    if sixteen or not DARKEST * 256 <= high <= 255:
         raise _unclear(values, high, "uint8, or bool for a mask" if high == 1 else "uint8, or uint16 of 0 … 65535")
     return values.astype(np.uint8)
 
