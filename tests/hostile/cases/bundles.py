@@ -14,7 +14,7 @@ from typing import Any
 
 from hostile.box import Box, Fate, finite
 from hostile.case import Collection
-from hostile.kit import QUICK
+from hostile.kit import QUICK, quick_without
 from hostile.strange import BOMB, deep_json, edit_json, edit_weights, mutated, put, resum, with_a_strange_value
 
 MB = 1 << 20
@@ -496,7 +496,8 @@ def _paths() -> Collection:
                 save_file(state, path) if suffix == ".safetensors" else torch.save(state, path)
 
             box.python(save, writes=["secret/**"])
-            box.run("train", "photos", *QUICK, "--set", f"backbone.weights={path}", "--out", "run", writes=["run/**"])
+            words = [*quick_without("backbone.weights"), "--set", f"backbone.weights={path}"]
+            box.run("train", "photos", *words, "--out", "run", writes=["run/**"])
             no_paths(box, box / "run" / "bundle")
             shutil.rmtree(box / "secret")
             shutil.move(box / "run" / "bundle", box / "elsewhere")
