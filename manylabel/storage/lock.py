@@ -80,7 +80,7 @@ def _owner(folder: Path) -> Owner | None:
     try:
         facts = read_own_json(folder / OWNER, LARGEST)
         return {"process": int(facts["process"]), "host": str(facts["host"]), "since": str(facts["since"])}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
 
 

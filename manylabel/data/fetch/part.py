@@ -100,6 +100,8 @@ class Part:
 
     def _read_note(self) -> Version:
         try:
-            return Version(**read_object(self._note))
+            noted = Version(**read_object(self._note))
         except (DataError, TypeError):
             return Version()  # without it we do not know what the part belongs to
+        texts = (noted.url, noted.validator, noted.stated or "")
+        return noted if all(isinstance(text, str) for text in texts) else Version()
