@@ -292,6 +292,18 @@ def test_nothing_is_written_through_what_was_planted(site: Site, tmp_path: Path,
     assert not (tmp_path / "nowhere").exists()
 
 
+def test_what_others_keep_in_the_workshop_stays(site: Site, tmp_path: Path) -> None:
+    site.files["/data/toy.tar"] = TOY
+    workshop = tmp_path / "out" / WORKSHOP
+    (workshop / "archives" / "toy.tar.part").mkdir(parents=True)
+    for name in ("notes.txt", "archives/other.tar", "archives/toy.tar.part/inside"):
+        (workshop / name).write_text("precious")
+    out, _ = go(site, tmp_path / "out", data_set(archive_of(TOY)))
+    assert (out / "toy" / "a.jpg").is_file()
+    kept = [path.relative_to(workshop).as_posix() for path in sorted(workshop.rglob("*")) if path.is_file()]
+    assert kept == ["archives/other.tar", "archives/toy.tar.part.aside-1/inside", "notes.txt"]
+
+
 def test_a_workshop_elsewhere_is_refused(site: Site, tmp_path: Path) -> None:
     site.files["/data/toy.tar"] = TOY
     (tmp_path / "theirs" / "archives").mkdir(parents=True)
