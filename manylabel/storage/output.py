@@ -21,7 +21,7 @@ LOOKED_AT = 1 << 16  # bytes: a mark stands in front
 
 # How a file of ours begins. In JSON the mark is a field of the whole object, not of something in it.
 MARKS = (
-    re.compile(rb'\s*<!doctype html>.{,2000}?<meta name="generator" content="manylabel">', re.DOTALL | re.IGNORECASE),
+    re.compile(rb'\s*<!doctype html>.{,20000}?<meta name="generator" content="manylabel">', re.DOTALL | re.IGNORECASE),
     re.compile(rb'\{\s*(?:"[^"\\]*": (?:"[^"\\]*"|\d+),\s*){,3}"made_by": "manylabel '),
     re.compile(rb"\x89PNG\r\n\x1a\n.*?tEXtSoftware\0manylabel", re.DOTALL),
 )

@@ -48,9 +48,8 @@ def write_ours(path: Path, text: str) -> None:
 
 def has_receipt(path: Path) -> bool:
     """Whether this file is as we wrote it."""
-    said = _read(receipt_of(path))
     try:
-        return said is not None and path.stat().st_size == said["bytes"] and sha256(path) == said["sha256"]
+        return sha256(path) in (_sums(receipt_of(path)) or ())
     except OSError:
         return False
 
@@ -58,16 +57,18 @@ def has_receipt(path: Path) -> bool:
 def _leave_receipt(path: Path, written: Path) -> None:
     """Before the file has its name: it is never there without one. What others keep under this name stays."""
     receipt = receipt_of(path)
-    if os.path.lexists(receipt) and _read(receipt) is None:
+    if os.path.lexists(receipt) and _sums(receipt) is None:
         return
-    write_json(receipt, {"made_by": MADE_BY, "bytes": written.stat().st_size, "sha256": sha256(written)})
+    older = [sha256(path)] if has_receipt(path) else []  # in case we are killed before the new one has taken its place
+    write_json(receipt, {"made_by": MADE_BY, "sha256": [sha256(written), *older]})
 
 
-def _read(receipt: Path) -> dict[str, object] | None:
-    """What a receipt of ours says; None where there is none."""
+def _sums(receipt: Path) -> list[str] | None:
+    """The checksums in a receipt of ours; None where there is none."""
     try:
         said = read_own_json(receipt, LARGEST)
     except (OSError, ValueError):
         return None
-    ours = set(said) == {"made_by", "bytes", "sha256"}
-    return said if ours and str(said["made_by"]).startswith("manylabel ") else None
+    ours = set(said) == {"made_by", "sha256"} and str(said["made_by"]).startswith("manylabel ")
+    sums = said["sha256"] if ours else None
+    return sums if isinstance(sums, list) and all(isinstance(one, str) for one in sums) else None

@@ -57,7 +57,7 @@ def fetch_archives(data: DataSet, out: Path, splits: tuple[str, ...], way: Way) 
             raise DataError(
                 f"{data.name} was unpacked, but {out / missing[0]} is not there; the archives are not what they were"
             )
-        tidy(out, way, chosen)
+        tidy(out, way, data.archives)
         manifest.finish()
     way.say(f"{data.name} is in {out}")
     return out

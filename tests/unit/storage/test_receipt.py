@@ -49,7 +49,7 @@ def test_nothing_of_others_is_taken_for_a_receipt_or_lost_for_one(table: Path) -
         "{}",
         '{"sha256": 1}',
         "[" * 100_000,
-        json.dumps({"made_by": "me", "bytes": 1, "sha256": ""}),
+        json.dumps({"made_by": "me", "sha256": []}),
     ):
         receipt_of(table).write_text(mine)
         assert not has_receipt(table)
@@ -71,6 +71,24 @@ def test_a_file_that_was_not_finished_keeps_the_receipt_of_the_old_one(table: Pa
 
     with pytest.raises(RuntimeError):
         stopped()
+    assert wrote(table)
+
+
+def test_whoever_is_killed_before_the_new_file_has_its_name_leaves_one_of_ours(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def killed(source: Path, target: Path) -> None:
+        if target == table:
+            raise SystemExit
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(SystemExit):
+        write_ours(table, "new")
+    monkeypatch.undo()
+    assert "cat" in table.read_text()
     assert wrote(table)
 
 
