@@ -13,7 +13,7 @@ from small_tasks import SMALL
 
 from manylabel.error import ManylabelError
 from manylabel.multitask.run import train_tasks
-from manylabel.run.owned import HOLDS, MARK, is_run, owned, remove_run
+from manylabel.run.owned import HOLDS, MARK, check_folder, is_run, owned, remove_run
 from manylabel.storage.atomic import write_json
 from manylabel.storage.lock import LOCK
 from manylabel.storage.output import check_output, wrote
@@ -137,6 +137,17 @@ def test_what_a_person_put_in_place_of_a_run_s_file_is_not_lost(
         assert answer.returncode == 2
         assert f"{name}, which is not as its run wrote it" in answer.stderr
     assert _contents(run) == before
+
+
+def test_a_run_that_was_killed_anywhere_is_replaced(trained: Path, tmp_path: Path) -> None:
+    last = ("results.json", "details.json", "report.html", "scores.npz", "bundle/checksums.json", "bundle/README.md")
+    for number in range(1, len(last) + 1):
+        run = Path(shutil.copytree(trained, tmp_path / f"run {number}"))
+        for name in last[:number]:
+            (run / name).unlink()
+        whole = (run / "metrics.jsonl").read_bytes()
+        (run / "metrics.jsonl").write_bytes(whole[: 4 * (number - 1)])
+        check_folder(run, [], overwrite=True)
 
 
 def test_a_run_of_an_earlier_version_is_replaced_by_its_names(trained: Path, photos: Path, tmp_path: Path) -> None:
