@@ -78,7 +78,7 @@ def _types() -> Collection:
         "-1…1": lambda p: p / 127.5 - 1,
         "a little beyond 0…1": lambda p: np.where(p == p.max(), 1.01, p / 255) - 0.01 * (p == 0),
         "a little beyond 0…255": lambda p: np.where(p == p.max(), 258.0, p),
-        "0…300": lambda p: np.where(p == p.max(), 300, p),
+        "0…300": lambda p: np.where(p == p.max(), 300, p.astype(np.int64)),
         "0…4095": lambda p: p.astype(np.int64) * 16,
         "0 or 1": lambda p: p > 127,
     }
