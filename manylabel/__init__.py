@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from manylabel.runtime import fork as _fork  # noqa: F401  (it must know which process this is before a child is forked)
 from manylabel.version import VERSION
 
 if TYPE_CHECKING:

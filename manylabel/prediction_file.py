@@ -13,7 +13,7 @@ from manylabel.data.write.label_studio import labelling_config, task_of_scores
 from manylabel.data.write.target import refuse_label
 from manylabel.inference.prediction import Prediction
 from manylabel.spreadsheet import refuse_cell, safe_cell, sheet_writer
-from manylabel.storage.atomic import replacing, write_text
+from manylabel.storage.receipt import replacing_ours, write_ours
 
 COLUMNS = ("file_name", "labels", "scores", "error")
 Add = Callable[[Prediction], None]
@@ -30,7 +30,7 @@ def csv_file(path: Path, labels: Sequence[str], top: int | None = None) -> Itera
         refuse_cell(label, str(path), "label")
     delimiter = choose_delimiter(labels)
     with (
-        replacing(path) as temporary,
+        replacing_ours(path) as temporary,
         open(temporary, "w", newline="", encoding="utf-8", errors="backslashreplace") as file,
     ):
         rows = sheet_writer(file)
@@ -62,4 +62,4 @@ def label_studio_file(path: Path, labels: Sequence[str], top: int | None = None)
                 write(task_of_scores(prediction.image, scored, top))
 
         yield add
-    write_text(path.parent / CONFIG_NAME, interface)
+    write_ours(path.parent / CONFIG_NAME, interface)

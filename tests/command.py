@@ -31,8 +31,9 @@ class Answer:
 
 
 def settings(*values: str) -> list[str]:
-    """As options: --set KEY=VALUE for each."""
-    return [part for value in values for part in ("--set", value)]
+    """As options: --set KEY=VALUE for each; of two for one key the later."""
+    each = {value.split("=")[0]: value for value in values}
+    return [part for value in each.values() for part in ("--set", value)]
 
 
 def manylabel(*arguments: str | Path, cwd: Path | None = None) -> Answer:

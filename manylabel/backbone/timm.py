@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import torch
 from torch import Tensor, nn
 
 from manylabel.backbone.body import brief
 from manylabel.backbone.bundled import BUNDLED, bundled_state
 from manylabel.config import BackboneConfig
 from manylabel.error import WeightsError
-from manylabel.storage.tensor_file import read_tensors
+from manylabel.storage.tensor_file import read_saved, read_tensors
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # timm warns about its own deprecated modules on import
@@ -105,7 +104,7 @@ def _load_file(model: Any, path: Path, name: str) -> None:
         if path.suffix == ".safetensors":
             state: Any = read_tensors(path, WeightsError).tensors
         else:
-            state = torch.load(path, map_location="cpu", weights_only=True)
+            state = read_saved(path, WeightsError)
     except Exception as error:
         raise WeightsError(f"{path} cannot be read as weights without running code ({brief(error)})") from error
     for wrapper in ("state_dict", "model", "model_ema"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -49,9 +48,9 @@ def label_space(value: Any, where: str) -> LabelSpace:
 
 
 def threshold(value: Any, where: str) -> float:
-    """A score from which on a label is given; one above 1 means never."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
-        raise BundleError(f"{where} must be a score, a number from 0 on, not {value!r:.40}")
+    """A score from which on a label is given. None of ours is above 1, and it would silence its label without a word."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise BundleError(f"{where} must be a score, a number from 0 to 1, not {value!r:.40}")
     return float(value)
 
 

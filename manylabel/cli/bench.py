@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from manylabel.cli.common import DATA_HELP, Commands, Overwrite
+from manylabel.cli.common import DATA_HELP, Commands, Overwrite, each_once
 from manylabel.error import ConfigError
 from manylabel.storage.output import check_output
 
@@ -21,7 +21,7 @@ Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write
 Quick = Annotated[bool, typer.Option("--quick", help="smaller inputs, for a first look")]
 HeadSettings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="an option of the heads, e.g. head.groups=100"),
+    typer.Option("--set", metavar="KEY=VALUE", help="an option of the heads, e.g. head.groups=100", callback=each_once),
 ]
 
 

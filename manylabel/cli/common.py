@@ -68,10 +68,21 @@ def refuse_set_too(settings: Sequence[str] | None, given: Mapping[str, str]) -> 
                 raise ManylabelError(f"{option} and --set {key} say the same; leave one of them out")
 
 
+def each_once(settings: list[str] | None) -> list[str] | None:
+    """Stop where --set gives one setting two values: neither is ignored."""
+    said: dict[str, str] = {}
+    for text in settings or ():
+        key, _, value = (part.strip() for part in text.partition("="))
+        if said.setdefault(key, value) != value:
+            raise ManylabelError(f"--set {key} was given twice, as {said[key]!r:.40} and {value!r:.40}; choose one")
+    return settings
+
+
 DATA_HELP = "a label file, a folder of data in any format we know, or 'scenes'"
 DataPath = Annotated[str, typer.Argument(help=DATA_HELP)]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="any setting, e.g. train.epochs=20")
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="any setting, e.g. train.epochs=20", callback=each_once),
 ]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="replace what an earlier command wrote; never what is yours")

@@ -102,6 +102,7 @@ def split(
     """
     from manylabel import console
     from manylabel.data.audit import find_duplicates, inspect_table
+    from manylabel.data.read.own_files import refuse_own
     from manylabel.data.read.split_file import write_split_file
     from manylabel.data.split import joined_groups, part_names_and_shares, split_table
     from manylabel.printing import print_split
@@ -111,6 +112,7 @@ def split(
     names, shares = part_names_and_shares(val, test, folds)
     check_output(out, overwrite)
     table, config = _table(path, data_format, settings)
+    refuse_own([out], config)
     if table.split is not None:
         console.say(f"{table.name} has a split of its own; this one is made from all its images")
     alike = None

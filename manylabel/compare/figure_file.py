@@ -9,7 +9,7 @@ from typing import Any
 from manylabel.core.comparison import Comparison, figure_of
 from manylabel.figure import figures, headlines_first
 from manylabel.spreadsheet import safe_cell, sheet_writer
-from manylabel.storage.atomic import write_text
+from manylabel.storage.receipt import write_ours
 
 
 def write_figure_file(comparison: Comparison, path: Path) -> None:
@@ -25,4 +25,4 @@ def write_figure_file(comparison: Comparison, path: Path) -> None:
         for method in methods:
             cells += [figure_of(method, one.place), method["deviations"][one.place]]
         writer.writerow(["" if cell is None else cell for cell in cells])
-    write_text(path, buffer.getvalue())
+    write_ours(path, buffer.getvalue())

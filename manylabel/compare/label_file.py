@@ -8,7 +8,7 @@ from typing import Any
 
 from manylabel.core.comparison import Comparison
 from manylabel.spreadsheet import safe_cell, sheet_writer
-from manylabel.storage.atomic import write_text
+from manylabel.storage.receipt import write_ours
 
 
 def write_label_file(comparison: Comparison, path: Path) -> None:
@@ -30,4 +30,4 @@ def write_label_file(comparison: Comparison, path: Path) -> None:
             its = row["labels"][i]
             cells += [its["change"], its["low"], its["high"]]
         writer.writerow(["" if cell is None else cell for cell in cells])
-    write_text(path, buffer.getvalue())
+    write_ours(path, buffer.getvalue())

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from manylabel.error import DataError
 from manylabel.spreadsheet import safe_cell, sheet_writer
-from manylabel.storage.atomic import write_text
 from manylabel.storage.plain_file import MB, read_text
+from manylabel.storage.receipt import write_ours
 
 FILE_NAME = "bad_images.csv"
 LARGEST = 256 * MB
@@ -62,7 +62,7 @@ class BadImages:
         rows = sheet_writer(text)
         rows.writerow(["file_name", "reason"])
         rows.writerows((safe_cell(key), safe_cell(reason)) for key, reason in self.reasons.items())
-        write_text(path, text.getvalue())
+        write_ours(path, text.getvalue())
 
 
 def _above(share: float) -> float:

@@ -11,6 +11,7 @@ from manylabel import console
 from manylabel.config import DataConfig
 from manylabel.data.read import open_data, read_scenes
 from manylabel.data.read.assemble import label_space
+from manylabel.data.read.own_files import refuse_own
 from manylabel.data.read.split_file import chosen_split
 from manylabel.data.record import Reading, Record
 from manylabel.data.walk import is_among_images
@@ -19,7 +20,8 @@ from manylabel.data.write.from_table import content_of
 from manylabel.data.write.taken import Taken, is_below
 from manylabel.data.write.target import Content, Images, Target
 from manylabel.error import DataError
-from manylabel.storage.output import check_output, check_outputs
+from manylabel.storage.output import check_is_folder, check_output
+from manylabel.storage.receipt import is_receipt
 from manylabel.suggest import closest
 
 STEP = 100  # records between two movements of the progress bar
@@ -56,7 +58,6 @@ def convert(
     else:
         records = open_data(config)
         reading = records.reading
-        _refuse_same(out, reading.path)
         for note in reading.notes:
             console.say(note)
         taken = Taken(_folders(config, reading), config.max_bad_share)
@@ -107,21 +108,23 @@ class _Counted:
 
 
 def _refuse_loss(config: DataConfig, target: Target, out: Path, overwrite: bool) -> None:
-    """Never write over what is there unasked, nor over what is not ours."""
-    if out.is_dir() and any(out.iterdir()) and not overwrite:
-        raise DataError(f"{out} is a folder with files in it; choose another, or add to it with --overwrite")
-    if out.is_dir() or not out.suffix:
-        check_outputs(out, target.files, overwrite, target.begins)
-        again = any(file for name in target.files for file in out.glob(name))
-        if config.path != "scenes" and not again and is_among_images(out, Path(config.path)):
-            raise DataError(f"{out} is a folder of images in the data; choose another place")
-    else:
-        check_output(out, overwrite, target.begins)
-        check_outputs(out.parent, target.files[1:], overwrite)
-    if config.path != "scenes":
-        _refuse_same(out, Path(config.path))
+    """Never write over what is there unasked, nor over what is not ours, nor over what is read."""
+    if not target.is_file(out):
+        _check_folder(config, out, overwrite)
+    outputs = target.outputs(out)
+    refuse_own(outputs, config)
+    for path in outputs:
+        check_output(path, overwrite)
+    ours = any(path.exists() for path in outputs)  # from here on
+    if config.path != "scenes" and not ours and is_among_images(out, Path(config.path)):
+        raise DataError(f"{out} is a folder of images in the data; choose another place")
 
 
-def _refuse_same(out: Path, data: Path) -> None:
-    if os.path.realpath(out) == os.path.realpath(data):
+def _check_folder(config: DataConfig, out: Path, overwrite: bool) -> None:
+    if config.path != "scenes" and os.path.realpath(out) == os.path.realpath(config.path):
         raise DataError(f"{out} is the data itself; choose another place")
+    if os.path.lexists(out) and not out.is_dir():
+        raise DataError(f"{out} is there already and is not a folder; choose another name")
+    check_is_folder(out)
+    if out.is_dir() and not overwrite and not all(is_receipt(path) for path in out.iterdir()):
+        raise DataError(f"{out} is a folder with files in it; choose another, or add to it with --overwrite")

@@ -54,6 +54,9 @@ PYTHON_DECODERS = {"ppm", "ppm_plain", "bmp_rle"}  # Pillow decodes these in Pyt
 HEADER_READS = 100_000  # Pillow seeks a header byte by byte; more than this is a large damaged file, not a header
 LARGEST_FILE = 1 << 30  # bytes of an image
 MOST_SCANS = 100  # a progressive JPEG has about ten; each costs a pass over the image but takes only a few bytes
+WHITES = (1.0, 255.0, 65535.0)
+OVERSHOOT = 1 / 8  # of the lightest pixel, by which sharp filters go beyond black and white
+DARKEST = 1 / 16  # of white, which the lightest pixel reaches
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -320,15 +323,18 @@ def _eight_bit(values: np.ndarray, wide: bool) -> np.ndarray:
     """Grey values of any type as uint8.
 
     The scale is fixed where the range tells what white is, so that a dark photo stays dark: integers up to 65535 keep
-    their high byte, as 16-bit colours do, unless the type is `wide` (32 bits) and none is above 255; numbers with a
-    fraction up to 1, 255 or 65535 are scaled from that.
+    their high byte, as 16-bit colours do, unless the type is `wide` (32 bits) and none is above 255 (from there to 4095
+    nobody can tell which it is); of numbers with a fraction `white_of` tells.
     Any other range, such as a height map, is stretched so that its smallest value is black and its largest white.
     """
     if values.dtype.kind == "f":
         values = np.where(np.isfinite(values), values, 0).astype(np.float64)
     low, high = float(values.min()), float(values.max())
-    tops = (1.0, 255.0, 65535.0) if values.dtype.kind == "f" else (65535.0,)
-    white = next((top for top in tops if low >= 0 and high <= top), None)
+    if values.dtype.kind == "f":
+        white = white_of(low, high)
+    else:
+        unclear = wide and 255 < high < DARKEST * 65535
+        white = 65535.0 if low >= 0 and high <= 65535 and not unclear else None
     if white is None:
         values, white = values.astype(np.float64) - low, high - low or 1.0
     if values.dtype.kind == "f":
@@ -341,9 +347,21 @@ def high_byte(values: np.ndarray) -> np.ndarray:
     return (values >> 8).astype(np.uint8)
 
 
+def white_of(low: float, high: float) -> float | None:
+    """What is white where floats go from `low` to `high`: 1, 255 or 65535; None where two of them may be, or none is.
+
+    Sharp filters go a little beyond black and white where they resize. And the lightest pixel is not nearly black: of
+    0 … 5 nobody can tell whether it is a dark picture of 0 … 255 or a light one of 0 … 1.
+    """
+    if low < -OVERSHOOT * high:
+        return None
+    fits = (white for white in WHITES if high <= white * (1 + OVERSHOOT))
+    return next((white for white in fits if white == WHITES[0] or high >= white * DARKEST), None)
+
+
 def share_of_white(values: np.ndarray, white: float) -> np.ndarray:
-    """Numbers 0 … white as 0 … 255."""
-    return np.rint(values.astype(np.float64) * (255.0 / white)).astype(np.uint8)
+    """Numbers 0 … white as 0 … 255; what goes beyond is black or white."""
+    return np.rint(np.clip(values.astype(np.float64) * (255.0 / white), 0, 255)).astype(np.uint8)
 
 
 def _reason(error: Exception, name: str, limit: float) -> str:

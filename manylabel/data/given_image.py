@@ -9,10 +9,13 @@ Several images: any iterable of these, or one array [B, H, W, C], or one tensor 
 What is white in an array, a tensor, or a PIL image of mode I, I;16 or F that was not just read from a file:
     bool            True
     uint8           255
-    uint16          65535; refused where none is above 255 (unless all are 0): most likely 8 bits in a type too wide
-    other integers  255, or 65535 where a value is above 255
-    floats          1, or 255 where a value is above 1, or 65535 where one is above 255
-NaN, infinity, values below 0 or above 65535, other types, other shapes and images without pixels are refused.
+    uint16          65535, where a value is above 4095
+    other integers  255, where the highest value is 16 … 255; 65535 where it is 4096 … 65535
+    floats          1, where the highest value is at most 1.125; 255 where it is 16 … 287; 65535 where it is 4096 … 73727
+Anything between is refused (a mask of 0 and 1, 12 bits in a type of 16), for what is white there can only be guessed, and
+a wrong guess is a black picture; all 0 is black. Floats that go a little beyond black and white, as a bicubic filter leaves
+them, are clipped: down to an eighth of the highest value below 0, and up to an eighth above white.
+NaN, infinity, other values below 0 or above 65535, other types, other shapes and images without pixels are refused.
 """
 
 from __future__ import annotations
@@ -27,7 +30,16 @@ from typing import Any, BinaryIO, Protocol, TypeGuard
 import numpy as np
 from PIL import Image
 
-from manylabel.data.decode import decode, describe, high_byte, share_of_white, upright_rgb
+from manylabel.data.decode import (
+    DARKEST,
+    OVERSHOOT,
+    decode,
+    describe,
+    high_byte,
+    share_of_white,
+    upright_rgb,
+    white_of,
+)
 from manylabel.data.shard.packed import PackedImage
 from manylabel.error import DataError, DecodeError
 
@@ -205,19 +217,35 @@ def to_eight_bits(values: np.ndarray) -> np.ndarray:
     low, high = values.min(), values.max()  # NaN if one is
     if not np.isfinite(low) or not np.isfinite(high):
         raise DecodeError("a pixel is NaN or infinite")
-    if low < 0:
+    spare = OVERSHOOT if kind == "f" else 0.0
+    if low < -spare * high:
         raise DecodeError(f"a pixel is {low:g}; none may be below 0 (give pixels as they were before normalisation)")
-    if high > 65535:
+    if high > 65535 * (1 + spare):
         raise DecodeError(f"a pixel is {high:g}; the highest possible is 65535")
-    if values.dtype.kind == "f":
-        return share_of_white(values, next(top for top in (1.0, 255.0, 65535.0) if high <= top))
-    if high > 255:
+    return _floats(values, float(low), float(high)) if kind == "f" else _integers(values, int(high))
+
+
+def _floats(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    white = white_of(low, high)
+    if white is None:
+        raise _unclear(values, high, "floats of 0 … 1, or uint8")
+    return share_of_white(values, white)
+
+
+def _integers(values: np.ndarray, high: int) -> np.ndarray:
+    if high == 0 or high >= DARKEST * 65536:
         return high_byte(values)
-    if values.dtype.itemsize == 2 and kind == "u" and high > 0:
-        raise DecodeError(
-            f"its uint16 pixels reach only {high} of 65535, which is black; where 255 is meant to be white, give uint8"
-        )
+    sixteen = values.dtype.kind == "u" and values.dtype.itemsize == 2
+    if sixteen or not DARKEST * 256 <= high <= 255:
+        raise _unclear(values, high, "uint8, or bool for a mask" if high == 1 else "uint8, or uint16 of 0 … 65535")
     return values.astype(np.uint8)
+
+
+def _unclear(values: np.ndarray, high: float, better: str) -> DecodeError:
+    return DecodeError(
+        f"its {values.dtype} pixels reach {high:g}, which does not tell what is white; give {better}, so that it is not "
+        "read as black"
+    )
 
 
 def _check_pixels(width: int, height: int) -> None:

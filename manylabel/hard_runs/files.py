@@ -11,13 +11,14 @@ from manylabel.hard_runs.figures import draw_figures
 from manylabel.hard_runs.label_file import label_csv
 from manylabel.hard_runs.run_data import RunData
 from manylabel.report.hard_page import pictured_files, write_hard_page
-from manylabel.storage.atomic import write_json, write_text
+from manylabel.storage.atomic import write_json
+from manylabel.storage.receipt import write_ours
 
 
 def write_hard_files(found: HardFindings, data: RunData | None, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "hard.json", found)
-    write_text(folder / "labels.csv", label_csv(found))
+    write_ours(folder / "labels.csv", label_csv(found))
     figures = draw_figures(found, folder / "figures")
     write_hard_page(found, figures, _thumbnails(found, data), folder / "hard.html")
 

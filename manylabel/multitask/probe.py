@@ -54,7 +54,7 @@ class Probe:
 def forget_after(folder: Path, step: int) -> None:
     """A resumed run writes what comes after its checkpoint anew."""
     for path in folder.glob("step-*.npz"):
-        if int(path.stem.removeprefix("step-")) > step:
+        if NAME.fullmatch(path.name) and int(path.stem.removeprefix("step-")) > step:
             path.unlink()
 
 

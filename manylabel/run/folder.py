@@ -18,6 +18,7 @@ from manylabel.data.table import Table
 from manylabel.error import CheckpointError, ConfigError
 from manylabel.report import write_report
 from manylabel.storage.atomic import write_json
+from manylabel.storage.output import MADE_BY
 from manylabel.version import VERSION
 
 
@@ -54,7 +55,7 @@ def _differences(old: dict[str, Any], new: dict[str, Any], where: str = "") -> l
 
 def write_outputs(folder: Path, results: dict[str, Any], extra: dict[str, Any]) -> None:
     write_json(folder / "results.json", results)
-    write_json(folder / "details.json", extra)
+    write_json(folder / "details.json", {"made_by": MADE_BY, **extra})
     write_report(results, extra, folder / "report.html")
 
 

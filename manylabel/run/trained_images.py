@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from manylabel import console
@@ -21,6 +20,7 @@ from manylabel.data.table import Table
 from manylabel.error import DataError
 from manylabel.stop import StopRequest
 from manylabel.storage.atomic import replacing
+from manylabel.storage.tensor_file import read_tensors
 
 FILE_NAME = "trained_images.safetensors"
 WIDTHS = {"content": 16, "look": 8, "thumbnail": THUMBNAIL_SIDE**2}  # bytes of one image
@@ -113,17 +113,21 @@ def read_trained(folder: Path) -> KnownImages | None:
     if not path.is_file():
         return None
     try:
-        with safe_open(path, framework="np") as file:
-            shapes = {name: file.get_slice(name).get_shape() for name in WIDTHS}
-            types = {file.get_slice(name).get_dtype() for name in WIDTHS}
-            images, looks = shapes["content"][0], shapes["look"][0]
-            expected = {"content": [images, 16], "look": [looks, 8], "thumbnail": [looks, WIDTHS["thumbnail"]]}
-            if types != {"U8"} or shapes != expected or looks > images or len(file.keys()) != len(WIDTHS):
-                raise ValueError(f"it holds {shapes}")
-            content, look, thumbnail = (file.get_tensor(name) for name in WIDTHS)
-    except (SafetensorError, OSError, ValueError, IndexError) as error:
+        arrays = {name: tensor.numpy() for name, tensor in read_tensors(path, DataError).tensors.items()}
+        _check_arrays(arrays)
+    except (DataError, ValueError, TypeError) as error:
         raise DataError(
             f"{path} is damaged ({error}), so it cannot be told whether this run was trained on the images that are to be "
             "judged; get the file again, or remove it to judge without knowing"
         ) from error
+    content, look, thumbnail = (arrays[name] for name in WIDTHS)
     return KnownImages(content.view("<u8"), look.view("<u8").ravel(), thumbnail)
+
+
+def _check_arrays(arrays: Mapping[str, np.ndarray]) -> None:
+    """Bytes of the right width for each image; not all of them have a look."""
+    shapes = {name: array.shape for name, array in arrays.items()}
+    images, looks = (len(arrays[name]) if name in arrays and arrays[name].ndim else 0 for name in ("content", "look"))
+    expected = {name: (images if name == "content" else looks, width) for name, width in WIDTHS.items()}
+    if shapes != expected or looks > images or any(array.dtype != np.uint8 for array in arrays.values()):
+        raise ValueError(f"it holds {shapes}")

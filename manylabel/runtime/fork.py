@@ -10,10 +10,15 @@ from __future__ import annotations
 import os
 from functools import cache
 
+IMPORTED_IN = os.getpid()  # the package imports this at once: whoever finds another number was forked since
+
 
 @cache
 def one_thread_in_children() -> None:
-    """Every child that this process forks from now on computes on one thread; called where a model is made ready."""
+    """Every child that this process forks from now on computes on one thread, and so does this one if it is a child;
+    called where a model is made ready."""
+    if os.getpid() != IMPORTED_IN:
+        _one_thread()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_one_thread)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -15,9 +14,12 @@ from filelock import FileLock, Timeout
 
 from manylabel.error import ConfigError
 from manylabel.storage.atomic import write_json
+from manylabel.storage.own_file import is_plain_file, read_own_json
+from manylabel.storage.plain_file import KB
 
-LOCK = "lock"  # locked by the system while its owner lives, so that a killed process leaves no lock behind
-OWNER = "lock.json"  # who that is
+LOCK = ".manylabel-lock"  # empty; locked by the system while its owner lives, so that a killed process leaves no lock behind
+OWNER = ".manylabel-lock.json"  # who that is
+LARGEST = 10 * KB  # of the latter
 SECONDS = 20  # that the workers of a killed process may take to notice; until then they hold its lock
 
 
@@ -29,7 +31,7 @@ class Owner(TypedDict):
 
 def is_at_work(folder: Path) -> bool:
     """Whether somebody holds this folder, or died there."""
-    return (folder / OWNER).is_file()
+    return _owner(folder) is not None
 
 
 def check_nobody_says_so(folder: Path) -> None:
@@ -44,19 +46,22 @@ def only_one(folder: Path) -> Iterator[None]:
     """Work in this folder alone, or stop and say who is at work. The folder is made, and goes again if it stays empty."""
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
+    _refuse_others(folder / LOCK, os.path.getsize)
     lock = FileLock(folder / LOCK)
     try:
         lock.acquire(timeout=SECONDS if _has_died(folder) else 0)
     except Timeout:
         raise _in_use(folder, _owner(folder)) from None
     try:
+        _refuse_others(folder / OWNER, lambda path: _owner(path.parent) is None)
         now = datetime.now().astimezone().isoformat(timespec="seconds")
         owner: Owner = {"process": os.getpid(), "host": platform.node(), "since": now}
         write_json(folder / OWNER, owner)
         yield
     finally:
-        (folder / OWNER).unlink(missing_ok=True)
-        if made and [path.name for path in folder.iterdir()] == [LOCK]:  # nothing came of it
+        if _owner(folder):
+            (folder / OWNER).unlink(missing_ok=True)
+        if [path.name for path in folder.iterdir()] == [LOCK]:  # nothing came of it
             (folder / LOCK).unlink()
             for path in made:
                 with suppress(OSError):  # others have put something there
@@ -64,12 +69,18 @@ def only_one(folder: Path) -> Iterator[None]:
         lock.release()
 
 
+def _refuse_others(path: Path, is_others: Callable[[Path], object]) -> None:
+    """Stop where something of somebody else's has the name of a file of ours."""
+    if os.path.lexists(path) and (not is_plain_file(path) or is_others(path)):
+        raise ConfigError(f"{path} is not a lock of manylabel's; remove it, or choose another --out")
+
+
 def _owner(folder: Path) -> Owner | None:
     """Who holds the lock, or held it; None where nobody has said so yet."""
     try:
-        facts = json.loads((folder / OWNER).read_bytes()[:10_000])
+        facts = read_own_json(folder / OWNER, LARGEST)
         return {"process": int(facts["process"]), "host": str(facts["host"]), "since": str(facts["since"])}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
 
 

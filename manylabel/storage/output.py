@@ -1,45 +1,41 @@
-"""Who may be overwritten: only a file that carries our own mark, and only when somebody asked for it (--overwrite)."""
+"""Who may be overwritten: only a file that is provably ours, and only when somebody asked for it (--overwrite).
+
+A page, a picture and a JSON object of ours say so inside. What has no room for that, or is edited by people afterwards
+(tables, label files, tasks to annotate), has a receipt beside it, which holds for the bytes we wrote and for no others.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from manylabel.error import ManylabelError
-from manylabel.version import VERSION
+from manylabel.storage.plain_file import open_plain
+from manylabel.storage.receipt import MADE_BY as MADE_BY
+from manylabel.storage.receipt import has_receipt
 
-MADE_BY = f"manylabel {VERSION}"  # stands as "made_by" in every JSON object that we write
 LOOKED_AT = 1 << 16  # bytes: a mark stands in front
 
-# What only we write into a file of its kind.
+# How a file of ours begins. In JSON the mark is a field of the whole object, not of something in it.
 MARKS = (
-    b'<meta name="generator" content="manylabel">',  # pages
-    b'"made_by": "manylabel',  # JSON
-    b'"description": "written by manylabel"',  # COCO
-    b'"model_version": "manylabel"',  # tasks for Label Studio
-    b"<!-- made by manylabel -->",  # its labelling config
-    b"Software\0manylabel",  # PNG
+    re.compile(rb'\s*<!doctype html>.{,20000}?<meta name="generator" content="manylabel">', re.DOTALL | re.IGNORECASE),
+    re.compile(rb'\{\s*(?:"[^"\\]*": (?:"[^"\\]*"|\d+),\s*){,3}"made_by": "manylabel '),
+    re.compile(rb"\x89PNG\r\n\x1a\n.*?tEXtSoftware\0manylabel", re.DOTALL),
 )
-# A table has no room for a mark; its first line says whose it is: exactly this one, or one that begins so.
-HEADERS = (b"file_name,labels,scores,error", b"file_name,split", b"file_name,fold", b"file_name,reason")
-HEADERS_BEGIN = (b"label,support,ap: ", b"figure,title,unit,better,", b"label,images,hard,share_hard,low,ap")
 
 
 def wrote(path: Path) -> bool:
-    """Whether this file carries our mark."""
-    with open(path, "rb") as file:
+    """Whether this file is provably ours: by its mark, or by its receipt."""
+    with open_plain(path, ManylabelError) as file:
         beginning = file.read(LOOKED_AT)
-    line = beginning.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].strip()
-    return line in HEADERS or line.startswith(HEADERS_BEGIN) or any(mark in beginning for mark in MARKS)
+    return any(mark.match(beginning) for mark in MARKS) or has_receipt(path)
 
 
-def check_output(path: Path | None, overwrite: bool, mine: Iterable[bytes] = ()) -> None:
-    """Stop, before any work, if `path` cannot be written or would take the place of something.
-
-    `mine`: further beginnings of a first line by which the caller knows its own file.
-    """
+def check_output(path: Path | None, overwrite: bool) -> None:
+    """Stop, before any work, if `path` cannot be written or would take the place of something."""
     if path is None:
         return
     if not os.path.lexists(path):
@@ -53,17 +49,13 @@ def check_output(path: Path | None, overwrite: bool, mine: Iterable[bytes] = ())
     if not stat.S_ISREG(kind):
         what = "a link; name the file itself" if stat.S_ISLNK(kind) else "not a regular file; choose another name"
         raise ManylabelError(f"{path} is {what}")
-    if not wrote(path) and not _begins(path, mine):
+    if not wrote(path):
         raise ManylabelError(
-            f"{path} is there already and was not written by manylabel; choose another name, or move it away"
+            f"{path} is there already and was not written by manylabel, or was changed since; choose another name, or "
+            "move it away"
         )
     if not overwrite:
         raise ManylabelError(f"{path} is there already; choose another name, or replace it with --overwrite")
-
-
-def _begins(path: Path, beginnings: Iterable[bytes]) -> bool:
-    with open(path, "rb") as file:
-        return file.read(200).startswith(tuple(beginnings))
 
 
 def check_apart(paths: Mapping[str, Path | None]) -> None:
@@ -76,12 +68,12 @@ def check_apart(paths: Mapping[str, Path | None]) -> None:
                 raise ManylabelError(f"{first} and {option} both name {path}; name two files")
 
 
-def check_outputs(folder: Path, names: Iterable[str], overwrite: bool, mine: Iterable[bytes] = ()) -> None:
+def check_outputs(folder: Path, names: Iterable[str], overwrite: bool) -> None:
     """The same for files that will be written into a folder; a name may hold * for any."""
     check_is_folder(folder)
     for name in names:
         for path in sorted(folder.glob(name)) if "*" in name else [folder / name]:
-            check_output(path, overwrite, mine)
+            check_output(path, overwrite)
 
 
 def check_is_folder(folder: Path) -> None:

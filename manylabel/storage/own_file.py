@@ -30,12 +30,17 @@ def is_plain_file(path: Path) -> bool:
 
 def open_own(path: Path, *, writable: bool = False, create: bool = False) -> BinaryIO:
     """The file itself; OSError when there is none, or something else."""
-    flags = (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT if create else 0) | CAREFUL
-    handle = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
+    handle = own_handle(path, (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT if create else 0))
+    return os.fdopen(handle, "r+b" if writable else "rb")
+
+
+def own_handle(path: Path, flags: int) -> int:
+    """The same as a number, opened with these flags."""
+    handle = os.open(path, flags | CAREFUL | getattr(os, "O_BINARY", 0), 0o666)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return os.fdopen(handle, "r+b" if writable else "rb")
+    return handle
 
 
 def new_own(path: Path) -> BinaryIO:
@@ -54,10 +59,10 @@ def read_own(path: Path, most: int = LARGEST) -> bytes:
         return read_at_most(file, most)
 
 
-def read_own_json(path: Path) -> dict[str, Any]:
+def read_own_json(path: Path, most: int = LARGEST) -> dict[str, Any]:
     """A JSON object; OSError or ValueError when there is none."""
     try:
-        value = json.loads(read_own(path))
+        value = json.loads(read_own(path, most))
     except RecursionError as error:
         raise ValueError(f"{path} is nested too deeply") from error
     if not isinstance(value, dict):

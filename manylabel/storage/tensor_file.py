@@ -1,11 +1,14 @@
-"""Tensors from a .safetensors file: no pickle, and a header that is looked at before anything follows it."""
+"""Tensors from a .safetensors file: no pickle, and a header that is looked at before anything follows it; and from what
+torch.save wrote, for some weights come in no other form."""
 
 from __future__ import annotations
 
 import struct
+import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
@@ -52,3 +55,29 @@ def _check_header(path: Path, error: type[ManylabelError]) -> None:
     for name, entry in header.items():
         if name != "__metadata__" and (len(name) > LONGEST_NAME or not isinstance(entry, dict)):
             raise error(f"{path} cannot be read: its header says nothing of {name!r:.60}")
+
+
+def read_saved(path: Path, error: type[ManylabelError] = CheckpointError) -> Any:
+    """What torch.save wrote, without running code; it takes about as much memory as the file is large."""
+    with open_plain(path, error) as file:
+        try:
+            _check_saved(file, path.stat().st_size)
+        except (zipfile.BadZipFile, ValueError, LookupError, NotImplementedError) as reason:
+            raise error(f"{path} cannot be read: {reason}") from reason
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _check_saved(file: BinaryIO, size: int) -> None:
+    """Torch packs nothing, so that the file holds all that is loaded; and what describes the tensors makes nothing else."""
+    if not zipfile.is_zipfile(file):  # as torch wrote before 1.6, and takes no more from than there is
+        return
+    with zipfile.ZipFile(file) as saved:
+        entries = saved.infolist()
+        if len(entries) > MOST_TENSORS or sum(entry.file_size for entry in entries) > size:
+            raise ValueError("it would take more than the file is large")
+        for entry in entries:
+            if entry.filename.endswith(".pkl"):
+                if entry.file_size > LONGEST_HEADER:
+                    raise ValueError("it says too much of its tensors")
+                if b"bytearray" in saved.read(entry):  # of any length, and the one thing that torch makes of nothing
+                    raise ValueError("it asks for memory instead of holding tensors")

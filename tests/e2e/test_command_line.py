@@ -216,3 +216,15 @@ def test_tensorboard_is_written_on_request(photos: Path, tmp_path: Path) -> None
     assert list(out.rglob("events.out.tfevents*"))
     missing = manylabel("train", photos, "--out", tmp_path / "x", *settings(*TINY, "train.trackers=[comet]"))
     assert "tensorboard, mlflow, wandb" in missing.stderr
+
+
+def test_two_values_for_one_setting_are_refused(photos: Path, tmp_path: Path) -> None:
+    """And the same one twice says the same twice."""
+    words = ("train", photos, "--out", tmp_path / "run", *settings(*TINY, "train.epochs=1"))
+    answer = manylabel(*words, "--set", "train.epochs= 1 ", "--set", "train.epochs=4")
+    assert answer.returncode == 2
+    assert "--set train.epochs was given twice, as '1' and '4'; choose one" in answer.stderr
+    assert not (tmp_path / "run").exists()
+    answer = manylabel("bench", "cost", "--set", "head.groups=2", "--set", "head.groups=3")
+    assert answer.returncode == 2
+    assert "head.groups was given twice" in answer.stderr

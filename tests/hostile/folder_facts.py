@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+from manylabel.storage.receipt import SUFFIX
+
 BLOCK = 1 << 20  # bytes
 KINDS = {
     stat.S_IFREG: "file",
@@ -109,7 +111,11 @@ def left_over(before: Facts, after: Facts, allowed: Iterable[str]) -> list[str]:
 
 
 def allowed_by(path: str, patterns: Iterable[str]) -> bool:
-    """Whether a pattern matches; `folder/**` means the folder, too, and the folders above what is allowed are."""
+    """Whether a pattern matches; `folder/**` means the folder, too, and the folders above what is allowed are. The receipt
+    of a file that is allowed may be there, too."""
+    folder, name = os.path.split(path)
+    if name.startswith(".") and name.endswith(SUFFIX):
+        path = os.path.join(folder, name[1 : -len(SUFFIX)])
     for pattern in patterns:
         if pattern.endswith("/**") and (path == pattern[:-3] or path.startswith(pattern[:-2])):
             return True

@@ -127,14 +127,17 @@ def test_a_normalisation_that_cannot_be_is_refused(bundle: Path, change: dict[st
         ml.load_bundle(signed(bundle))
 
 
-@pytest.mark.parametrize("value", [NAN, None, "0.5", -0.1, True, [0.5], 10**39, 1e999])
+@pytest.mark.parametrize("value", [NAN, None, "0.5", -0.1, True, [0.5], 1.001, 50, 10**39, 1e999])
 def test_a_threshold_that_is_no_score_is_refused(bundle: Path, value: Any) -> None:
     change_json(bundle / "labels.json", lambda told: told["labels"][1].update(threshold=value))
-    if value == 10**39:  # a number, above every score: never
-        assert ml.load_bundle(signed(bundle)).thresholds[1] == 1e39
-        return
     with pytest.raises(BundleError, match=r"labels\[1\]\.threshold|NaN|Infinity"):
         ml.load_bundle(signed(bundle))
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, 1e-300])
+def test_every_score_is_a_threshold(bundle: Path, value: float) -> None:
+    change_json(bundle / "labels.json", lambda told: told["labels"][1].update(threshold=value))
+    assert ml.load_bundle(signed(bundle)).thresholds[1] == value
 
 
 def test_a_bundle_of_another_format_is_refused(bundle: Path) -> None:

@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from command import TINY, manylabel, settings
 
+from manylabel.data.read import load_data
 from manylabel.error import ConfigError
 from manylabel.storage import lock
 from manylabel.storage.lock import LOCK, OWNER, only_one
@@ -41,7 +43,8 @@ def test_a_second_run_in_the_folder_is_refused_and_the_first_is_named(
 ) -> None:
     run = tmp_path / "run"
     if more == ("--resume",):
-        (run / "config.yaml").write_bytes((trained / "config.yaml").read_bytes())
+        for name in ("config.yaml", "run.json"):
+            (run / name).write_bytes((trained / name).read_bytes())
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     data = () if more == ("--resume",) else (photos,)
     answer = manylabel("train", *data, "--out", run, *(settings(*TINY) if data else ()), *more)
@@ -87,9 +90,44 @@ def test_nothing_is_left_where_nothing_came_of_it(tmp_path: Path) -> None:
     with only_one(tmp_path / "a" / "b"):
         assert (tmp_path / "a" / "b" / LOCK).is_file()
     assert not (tmp_path / "a").exists()
+    (tmp_path / "mine").mkdir()
+    with only_one(tmp_path / "mine"):
+        pass
+    assert not list((tmp_path / "mine").iterdir())
     with only_one(tmp_path / "a"):
         (tmp_path / "a" / "results.json").write_text("{}")
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [LOCK, "results.json"]
+
+
+@pytest.mark.parametrize("name", [LOCK, OWNER, "lock", "lock.json"])
+@pytest.mark.parametrize("kind", ["file", "link", "dangling", "fifo", "folder"])
+def test_what_others_keep_under_the_name_of_a_lock_stays(tmp_path: Path, name: str, kind: str) -> None:
+    """It is refused where it is in our way; the names that earlier versions used are anybody's."""
+    (tmp_path / "theirs").write_text('{"mine": 1}')
+    plant = {
+        "file": lambda path: path.write_text('{"mine": 1}'),
+        "link": lambda path: path.symlink_to("theirs"),
+        "dangling": lambda path: path.symlink_to("nowhere"),
+        "fifo": os.mkfifo,
+        "folder": Path.mkdir,
+    }[kind]
+    plant(tmp_path / name)
+    before = {path.name: path.lstat().st_ino for path in tmp_path.iterdir()}
+    refused = pytest.raises(ConfigError, match=f"{name} is not a lock of manylabel's; remove it")
+    with nullcontext() if name.startswith("lock") else refused, only_one(tmp_path):
+        pass
+    assert {path.name: path.lstat().st_ino for path in tmp_path.iterdir() if path.name in before} == before
+    assert not (tmp_path / "nowhere").exists()
+    assert (tmp_path / "theirs").read_text() == '{"mine": 1}'
+    if kind == "file":
+        assert (tmp_path / name).read_text() == '{"mine": 1}'
+
+
+def test_a_folder_is_not_passed_over_as_data_for_a_lock_of_others(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "archive").mkdir()
+    photos.rename(tmp_path / "archive" / "photos")
+    (tmp_path / "archive" / "photos" / "lock.json").write_text('{"poetry": "mine"}')
+    assert len(load_data(tmp_path / "archive"))
 
 
 def test_the_one_who_is_there_may_be_unknown(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from small_tasks import SMALL
 
 from manylabel.error import ManylabelError
 from manylabel.multitask.run import train_tasks
-from manylabel.run.owned import HOLDS, MARK, is_run, owned, remove_run
+from manylabel.run.owned import HOLDS, MARK, check_folder, is_run, owned, remove_run
+from manylabel.storage.atomic import write_json
+from manylabel.storage.lock import LOCK
 from manylabel.storage.output import check_output, wrote
 from manylabel.storage.png import save_png
 
@@ -86,9 +88,103 @@ def test_overwriting_a_run_leaves_what_it_did_not_write(trained: Path, photos: P
 
 def test_every_file_of_a_run_is_known_and_removed(trained: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(trained, tmp_path / "run"))
-    assert {path for path in run.rglob("*") if path.is_file() and path.name != "lock"} == set(owned(run))
+    assert {path for path in run.rglob("*") if path.is_file() and path.name != LOCK} == set(owned(run))
     remove_run(run)
-    assert [path.name for path in run.iterdir()] == ["lock"]
+    assert [path.name for path in run.iterdir()] == [LOCK]
+
+
+MINE = {  # beside what a run holds, and in place of it
+    "checkpoints/step-notes.json": "a",
+    "checkpoints/step-1.safetensors": "b",
+    "routing/patches-holiday.png": "c",
+    "routing/step-one.npz": "d",
+    "figures/01.png": "e",
+    "bundle/best.json": "f",
+}
+REPLACED = {
+    "split.csv": "file_name,split\nmine.jpg,train\n",
+    "bad_images.csv": "file_name,reason\nmine.jpg,blurred\n",
+    "config.yaml": "# my notes\ntrain:\n  epochs: 9\n",
+    "results.json": '{"mine": 1}',
+    "details.json": '{"schema": 1}',
+    "report.html": "<!doctype html><title>mine</title>",
+    "metrics.jsonl": '{"mine": 1}\n',
+    "bundle/README.md": "# my model card\n",
+}
+
+
+def test_in_a_run_others_keep_what_only_looks_like_a_file_of_it(trained: Path, photos: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(trained, tmp_path / "run"))
+    for name, text in MINE.items():
+        (run / name).parent.mkdir(exist_ok=True)
+        (run / name).write_text(text)
+    assert manylabel("train", photos, "--out", run, *TRAIN, "--overwrite").returncode == 0
+    assert {name: (run / name).read_text() for name in MINE} == MINE
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_what_a_person_put_in_place_of_a_run_s_file_is_not_lost(
+    trained: Path, photos: Path, tmp_path: Path, name: str
+) -> None:
+    run = Path(shutil.copytree(trained, tmp_path / "run"))
+    (run / name).write_text(REPLACED[name])
+    before = _contents(run)
+    answer = manylabel("train", photos, "--out", run, *TRAIN, "--overwrite")
+    assert answer.returncode == 2
+    assert f"{name}, which is not as its run wrote it" in answer.stderr
+    if name not in ("config.yaml", "metrics.jsonl"):  # these a resumed run only reads
+        answer = manylabel("train", "--resume", "--out", run)
+        assert answer.returncode == 2
+        assert f"{name}, which is not as its run wrote it" in answer.stderr
+    assert _contents(run) == before
+
+
+def test_a_run_that_was_killed_anywhere_is_replaced(trained: Path, tmp_path: Path) -> None:
+    last = ("results.json", "details.json", "report.html", "scores.npz", "bundle/checksums.json", "bundle/README.md")
+    for number in range(1, len(last) + 1):
+        run = Path(shutil.copytree(trained, tmp_path / f"run {number}"))
+        for name in last[:number]:
+            (run / name).unlink()
+        whole = (run / "metrics.jsonl").read_bytes()
+        (run / "metrics.jsonl").write_bytes(whole[: 4 * (number - 1)])
+        check_folder(run, [], overwrite=True)
+
+
+def test_a_run_of_an_earlier_version_is_replaced_by_its_names(trained: Path, photos: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(trained, tmp_path / "run"))
+    for receipt in run.rglob(".*.manylabel"):
+        receipt.unlink()
+    write_json(run / MARK, {"manylabel": "0.1.0"})
+    assert manylabel("train", photos, "--out", run, *TRAIN, "--overwrite").returncode == 0
+
+
+def test_only_a_run_is_resumed(trained: Path, tmp_path: Path) -> None:
+    """Settings alone make no run: its results would take the place of others'."""
+    proj = tmp_path / "proj"
+    proj.mkdir()
+    (proj / "config.yaml").write_bytes((trained / "config.yaml").read_bytes())
+    (proj / "results.json").write_text("mine")
+    before = _contents(proj)
+    answer = manylabel("train", "--resume", "--out", proj)
+    assert answer.returncode == 2
+    assert "is not a run of manylabel's" in answer.stderr
+    assert _contents(proj) == before
+
+
+def test_settings_keep_what_a_person_wrote_into_them_when_a_run_goes_on(trained: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(trained, tmp_path / "run"))
+    with open(run / "config.yaml", "a") as file:
+        file.write("# as in the paper\n")
+    assert manylabel("train", "--resume", "--out", run).returncode == 0
+    assert (run / "config.yaml").read_text().endswith("# as in the paper\n")
+
+
+def test_a_pipe_in_place_of_the_mark_is_no_mark(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / MARK)
+    assert not is_run(tmp_path)
+    (tmp_path / MARK).unlink()
+    (tmp_path / MARK).symlink_to("/dev/zero")
+    assert not is_run(tmp_path)
 
 
 def test_a_link_in_a_run_is_not_followed(trained: Path, photos: Path, tmp_path: Path) -> None:
@@ -208,9 +304,9 @@ def test_ours_is_replaced_when_asked_and_only_then(trained: Path, photos: Path, 
     assert again.returncode == 2
     assert "replace it with --overwrite" in again.stderr
     assert out.read_bytes() == first
-    out.write_bytes(first + b" ")
+    os.utime(out, (0, 0))
     assert manylabel(*command, "--overwrite").returncode == 0
-    assert not out.read_bytes().endswith(b" ")
+    assert out.stat().st_mtime > 0
 
 
 def test_the_root_of_everything_is_no_file_to_write(trained: Path) -> None:
@@ -281,6 +377,118 @@ def test_a_split_never_takes_the_place_of_the_data_s_own_labels(photos: Path, tm
     answer = manylabel("data", "split", photos, "--out", labels, "--overwrite", "--no-duplicates")
     assert answer.returncode == 2
     assert labels.read_text() == own + "\n"
+
+
+def _converted(photos: Path, out: Path, *more: str) -> None:
+    answer = manylabel("data", "convert", photos, out, "--to", "csv", *more)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_a_conversion_never_replaces_what_it_reads(photos: Path, tmp_path: Path) -> None:
+    """Not even a file of ours: of a label file with train and val, only train would be left."""
+    rows = (photos / "labels.csv").read_text().splitlines()
+    split = [f"{row},{'val' if number % 3 else 'train'}" for number, row in enumerate(rows[1:])]
+    (photos / "labels.csv").write_text("\n".join([f"{rows[0]},split", *split, ""]))
+    data, parts = tmp_path / "data", tmp_path / "parts"
+    _converted(photos, data, "--images", "copy")
+    for part in ("train", "val"):
+        _converted(photos, parts / f"{part}.csv", "--images", "copy", "--split", part)
+    (tmp_path / "link.csv").symlink_to(data / "labels.csv")
+    before = _contents(data) | _contents(parts)
+    into = ("--to", "csv", "--split", "train", "--overwrite")
+    for source, out in (
+        (data / "labels.csv", data),
+        (data, data / "labels.csv"),
+        (data / "labels.csv", data / "labels.csv"),
+        (tmp_path / "link.csv", data / "labels.csv"),
+        (parts, parts / "val.csv"),
+    ):
+        answer = manylabel("data", "convert", source, out, *into)
+        assert answer.returncode == 2, (source, out)
+        assert "part of it" in answer.stderr
+    assert manylabel("data", "split", photos, "--out", tmp_path / "mine.csv", "--no-duplicates").returncode == 0
+    for key in ("split_file", "labels"):
+        named = settings(f"data.{key}={tmp_path / 'mine.csv'}")
+        answer = manylabel("data", "convert", photos, tmp_path / "mine.csv", *named, *into)
+        assert answer.returncode == 2, key
+        assert "part of it" in answer.stderr
+    assert _contents(data) | _contents(parts) == before
+    assert (
+        manylabel("data", "convert", photos, parts / "val.csv", *into).returncode == 0
+    )  # of other data it is replaced
+
+
+def test_a_conversion_goes_in_between_the_data_s_images_only_where_it_was(photos: Path) -> None:
+    """A label file of others there does not make it a place of ours."""
+    (photos / "images" / "metadata.jsonl").write_text('{"file_name": "photo000.jpg", "mine": 1}\n')
+    before = _contents(photos)
+    for to in ("imagefolder", "csv"):
+        answer = manylabel("data", "convert", photos, photos / "images", "--to", to, "--overwrite")
+        assert answer.returncode == 2
+    assert _contents(photos) == before
+
+
+TABLES = {
+    "data split": "file_name,split\nphoto000.jpg,train\n",
+    "data split --folds 2": "file_name,fold\nphoto000.jpg,0\n",
+    "data convert": "file_name,labels\nphoto000.jpg,red\n",
+    "predict --csv": "file_name,labels,scores,error\nphoto000.jpg,red,0.9000,\n",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_that_a_user_made_or_edited_is_the_user_s(
+    trained: Path, photos: Path, tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / "table.csv"
+    commands: dict[str, list[str | Path]] = {
+        "data split": ["data", "split", photos, "--out", out, "--no-duplicates"],
+        "data split --folds 2": ["data", "split", photos, "--out", out, "--no-duplicates", "--folds", "2"],
+        "data convert": ["data", "convert", photos, out, "--to", "csv"],
+        "predict --csv": ["predict", trained, photos / "images" / "photo000.jpg", "--csv", out],
+    }
+    out.write_text(TABLES[name])
+    assert manylabel(*commands[name], "--overwrite").returncode == 2
+    assert out.read_text() == TABLES[name]
+    out.unlink()
+    assert manylabel(*commands[name]).returncode == 0
+    assert manylabel(*commands[name], "--overwrite").returncode == 0
+    edited = out.read_text().replace("photo000", "photo001")
+    out.write_text(edited)
+    assert manylabel(*commands[name], "--overwrite").returncode == 2
+    assert out.read_text() == edited
+
+
+def test_a_split_never_takes_the_place_of_the_one_that_the_data_has(photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "split.csv"
+    command = ("data", "split", photos, "--out", out, "--no-duplicates")
+    assert manylabel(*command).returncode == 0
+    before = out.read_text()
+    answer = manylabel(*command, "--seed", "7", "--overwrite", *settings(f"data.split_file={out}"))
+    assert answer.returncode == 2
+    assert out.read_text() == before
+
+
+def test_annotations_that_people_made_of_our_tasks_are_theirs(trained: Path, photos: Path, tmp_path: Path) -> None:
+    """An export of Label Studio holds our predictions, too."""
+    out, photo = tmp_path / "tasks.json", photos / "images" / "photo000.jpg"
+    command = ("predict", trained, photo, "--label-studio", out)
+    assert manylabel(*command).returncode == 0
+    annotated = out.read_text().replace('"predictions"', '"annotations": [{"result": []}], "predictions"')
+    out.write_text(annotated)
+    assert manylabel(*command, "--overwrite").returncode == 2
+    assert out.read_text() == annotated
+
+
+def test_a_mark_that_is_only_mentioned_is_none(tmp_path: Path) -> None:
+    for text in (
+        '{"runs": [{"made_by": "manylabel 0.1.0"}]}',
+        'my notes: <meta name="generator" content="manylabel"> stands in its pages',
+        '{"info": {"description": "written by manylabel"}, "images": []}',
+        "Software\0manylabel",
+    ):
+        (tmp_path / "mine.txt").write_text(text)
+        assert not wrote(tmp_path / "mine.txt"), text
 
 
 def test_a_comparison_is_not_replaced_unasked(trained: Path, tmp_path: Path) -> None:

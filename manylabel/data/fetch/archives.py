@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import re
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from manylabel.data.fetch.space import check_space, readable
 from manylabel.data.fetch.unpack import unpack
 from manylabel.error import DataError
 
+PHOTO = re.compile(r"[0-9a-f]+\.jpg(\.part(\.json)?)?")
 Progress = Callable[[str, int], AbstractContextManager[Advance]]
 
 
@@ -56,7 +57,7 @@ def fetch_archives(data: DataSet, out: Path, splits: tuple[str, ...], way: Way) 
             raise DataError(
                 f"{data.name} was unpacked, but {out / missing[0]} is not there; the archives are not what they were"
             )
-        tidy(out, way)
+        tidy(out, way, data.archives)
         manifest.finish()
     way.say(f"{data.name} is in {out}")
     return out
@@ -122,8 +123,17 @@ def _verify(archive: Archive, path: Path, known: str | None) -> Downloaded:
     return Downloaded(archive.url, size, digest.sha256, expected or "")
 
 
-def tidy(out: Path, way: Way) -> None:
+def tidy(out: Path, way: Way, archives: Iterable[Archive], splits: Iterable[str] = ()) -> None:
+    """Remove what was brought, and nothing else; `splits` have folders for single photographs."""
     if way.keep_archives:
         way.say(f"the archives are kept in {out / ARCHIVES}")
-    else:
-        shutil.rmtree(out / WORKSHOP, ignore_errors=True)
+        return
+    place = out / ARCHIVES
+    photos = [path for split in splits for path in (place / split).glob("*") if PHOTO.fullmatch(path.name)]
+    for path in [place / archive.name for archive in archives] + photos:
+        for end in ("", ".part", ".part.json"):
+            with suppress(OSError):  # a folder of others
+                path.with_name(path.name + end).unlink(missing_ok=True)
+    for folder in (*(place / split for split in splits), place, out / WORKSHOP):
+        with suppress(OSError):  # others have put something there
+            folder.rmdir()

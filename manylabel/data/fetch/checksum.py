@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from manylabel.storage.plain_file import open_plain
+
 BLOCK = 1 << 20
 
 
@@ -35,10 +37,10 @@ def kind_of(checksum: str | None) -> str:
 
 
 def digest_of(path: Path, kind: str = "sha256") -> Digest:
-    """Of a file as it is now; nothing when there is no such file."""
+    """Of a file as it is now; nothing when there is no such file. A pipe or a device is refused."""
     digest = Digest(kind)
     if path.exists():
-        with open(path, "rb") as file:
+        with open_plain(path) as file:
             while block := file.read(BLOCK):
                 digest.update(block)
     return digest

@@ -12,6 +12,7 @@ from manylabel.data.fetch.download import Downloaded
 from manylabel.error import DataError
 from manylabel.storage.atomic import write_json
 from manylabel.storage.json_text import read_object
+from manylabel.storage.own_file import make_way, open_own
 
 MANIFEST = ".manylabel-fetch.json"
 LOCK = ".manylabel-fetch.lock.json"  # checksums of files for which nobody publishes one: trust on first use
@@ -101,13 +102,16 @@ class Manifest:
             write_json(self.out / LOCK, {**locked, file: sha256})
 
     def _locked(self) -> dict[str, str]:
-        return dict(_read(self.out / LOCK)) if (self.out / LOCK).exists() else {}
+        found = _read(self.out / LOCK) if (self.out / LOCK).exists() else {}
+        if not all(isinstance(checksum, str) for checksum in found.values()):
+            raise DataError(f"{self.out / LOCK} holds what is no checksum; delete it or choose another folder")
+        return found
 
     def _load(self, name: str, wanted: Wanted) -> Noted:
         fresh: Noted = {"name": name, "wanted": wanted, "complete": False, "date": "", "archives": {}}
         if self.path.exists():
             found = _read(self.path)
-            if not isinstance(found.get("archives"), dict) or not {"name", "wanted", "complete", "date"} <= set(found):
+            if not _is_manifest(found):
                 raise DataError(f"{self.path} is not a manifest of ours; delete it or choose another folder")
             if (found["name"], found["wanted"]) == (name, wanted):
                 return cast(Noted, found)
@@ -137,13 +141,17 @@ class Manifest:
 @contextmanager
 def alone(out: Path) -> Iterator[None]:
     """Two fetches into one folder would write into each other's parts (where the system has file locks)."""
+    for place in (out / WORKSHOP, out / ARCHIVES):
+        if place.is_symlink():
+            raise DataError(f"{place} is a link, and what it leads to may be another's; put a folder in its place")
     try:
         import fcntl
     except ImportError:
         yield
         return
     out.mkdir(parents=True, exist_ok=True)
-    with open(out / BUSY, "w") as lock:
+    make_way(out / BUSY)
+    with open_own(out / BUSY, writable=True, create=True) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -152,6 +160,12 @@ def alone(out: Path) -> Iterator[None]:
             yield
         finally:
             (out / BUSY).unlink(missing_ok=True)
+
+
+def _is_manifest(found: dict[str, Any]) -> bool:
+    kinds = {"name": str, "wanted": dict, "complete": bool, "date": str, "archives": dict}
+    right = all(isinstance(found.get(key), kind) for key, kind in kinds.items())
+    return right and all(isinstance(note, dict) for note in found["archives"].values())
 
 
 def _said(wanted: Wanted) -> str:

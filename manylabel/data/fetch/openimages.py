@@ -87,7 +87,7 @@ def _fetch(job: _Job, names: Sequence[str], count: int, splits: tuple[str, ...],
         if not any(numbers[name] for numbers in had.values()):
             raise DataError(f"{', '.join(splits)} of Open Images: no image of {name!r} can be had; try another split")
     _write_classes(out / CLASS_DESCRIPTIONS, {mid: name for mid, name in classes.items() if mid in used})
-    tidy(out, way)
+    tidy(out, way, job.files.values(), splits)
     job.manifest.finish(images=had)
     way.say(f"{sum(sum(1 for _ in (out / split).glob('*.jpg')) for split in splits):,} images are in {out}")
     return out

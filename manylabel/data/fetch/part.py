@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -13,6 +14,7 @@ from manylabel.data.fetch.checksum import Digest, digest_of
 from manylabel.error import DataError
 from manylabel.storage.atomic import write_json
 from manylabel.storage.json_text import read_object
+from manylabel.storage.own_file import make_way, own_handle
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Part:
     def resume(self) -> None:
         """Take up what is there: its bytes are hashed once, so that the rest can be added to them."""
         with self._writing():
+            make_way(self.path)
             self.digest = digest_of(self.path, self._kind)
             self.size = self.path.stat().st_size if self.path.exists() else 0
 
@@ -68,7 +71,9 @@ class Part:
         with self._writing():
             if self._file is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = open(self.path, "ab")  # noqa: SIM115  (open over many calls; closed by close)
+                make_way(self.path)
+                handle = own_handle(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+                self._file = open(handle, "ab")  # noqa: SIM115  (open over many calls; closed by close)
             self._file.write(block)
         self.digest.update(block)
         self.size += len(block)
@@ -95,6 +100,8 @@ class Part:
 
     def _read_note(self) -> Version:
         try:
-            return Version(**read_object(self._note))
+            noted = Version(**read_object(self._note))
         except (DataError, TypeError):
             return Version()  # without it we do not know what the part belongs to
+        texts = (noted.url, noted.validator, noted.stated or "")
+        return noted if all(isinstance(text, str) for text in texts) else Version()

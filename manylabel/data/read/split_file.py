@@ -13,13 +13,13 @@ from manylabel.data.read.sheet import open_sheet
 from manylabel.data.table import SPLITS, Table
 from manylabel.error import DataError
 from manylabel.spreadsheet import refuse_cell, safe_cell, sheet_writer
-from manylabel.storage.atomic import replacing
+from manylabel.storage.receipt import replacing_ours
 from manylabel.suggest import closest
 
 
 def write_split_file(path: Path, parts: Mapping[str, str | int], column: str = "split") -> None:
     """`parts` maps each image to its split, or with column='fold' to its fold."""
-    with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
+    with replacing_ours(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         rows = sheet_writer(file)
         rows.writerow(["file_name", column])
         for key, part in parts.items():

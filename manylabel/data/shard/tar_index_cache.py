@@ -60,12 +60,13 @@ def recall(path: Path, stamp: str) -> Files | None:
             found[name] = np.frombuffer(body, kind, count, at)
             at += 8 * count
         names = np.frombuffer(body, np.uint8, offset=at) if len(body) > at else np.zeros(0, np.uint8)
+        flaw = str(facts["flaw"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
-    if count and int(found["ends"][-1]) != len(names):
+    if not _fits(found, names):
         return None
     return {
-        "flaw": str(facts["flaw"]),
+        "flaw": flaw,
         "names": names,
         "ends": found["ends"],
         "offsets": found["offsets"],
@@ -73,6 +74,22 @@ def recall(path: Path, stamp: str) -> Files | None:
         "hashes": found["hashes"],
         "order": found["order"],
     }
+
+
+def _fits(found: dict[str, np.ndarray], names: np.ndarray) -> bool:
+    """Whether the numbers are of one shard: names end one after the other, none within a character, and files are where
+    files can be."""
+    ends, order = found["ends"], found["order"]
+    if not len(ends):
+        return not len(names)
+    if ends[-1] != len(names) or (np.diff(ends, prepend=0) < 0).any() or (np.sort(order) != np.arange(len(ends))).any():
+        return False
+    inside = (names[ends[ends < len(names)]] & 0xC0) == 0x80
+    try:
+        names.tobytes().decode()
+    except UnicodeDecodeError:
+        return False
+    return not inside.any() and not (found["offsets"] < 0).any() and not (found["sizes"] < 0).any()
 
 
 def _place(path: Path) -> Path:

@@ -27,7 +27,7 @@ from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
 from manylabel.error import DataError, DecodeError
 from manylabel.labels import UNKNOWN
-from manylabel.storage.atomic import replacing
+from manylabel.storage.receipt import replacing_ours
 
 _text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 DECIMALS = (2, 3)  # of a corner, tried before its float32 is written out in full
@@ -46,7 +46,7 @@ def write_coco(content: Content, path: Path) -> list[str]:
             part = f"instances_{record.split}.json" if record.split else "instances.json"
             target = path if single else path / "annotations" / part
             if target not in files:
-                files[target] = stack.enter_context(_File(stack.enter_context(replacing(target))))
+                files[target] = stack.enter_context(_File(stack.enter_context(replacing_ours(target))))
             files[target].add(writer.image(record, name, number), writer.annotations(record, number))
         if not single:
             _refuse_others(path / "annotations", files)
@@ -215,4 +215,4 @@ def _area(mask: Polygons) -> float:
     return round(float(whole), 2)
 
 
-TARGET = Target("coco", "COCO", write_coco, files=("annotations/instances*.json",))
+TARGET = Target("coco", "COCO", write_coco, files=("annotations/instances*.json",), suffixes=(".json",))

@@ -13,7 +13,7 @@ from manylabel.data.write.target import Content, Target
 from manylabel.error import DataError
 from manylabel.labels import UNKNOWN
 from manylabel.spreadsheet import refuse_cell, safe_cell, sheet_writer
-from manylabel.storage.atomic import replacing
+from manylabel.storage.receipt import replacing_ours
 
 
 def write_csv(content: Content, path: Path) -> list[str]:
@@ -25,7 +25,7 @@ def write_csv(content: Content, path: Path) -> list[str]:
     cells: list[str] = []  # of the first rows, to see whether a reader would find the delimiter
     named: set[str] = set()
     things = 0
-    with replacing(file) as temporary, open(temporary, "w", newline="", encoding="utf-8") as out:
+    with replacing_ours(file) as temporary, open(temporary, "w", newline="", encoding="utf-8") as out:
         rows = sheet_writer(out, "\t" if file.suffix.lower() == ".tsv" else ",")
         rows.writerow(columns)
         for record, name in placed(content.records, lambda record: placer.place(record.key), content.taken):
@@ -85,4 +85,4 @@ def choose_delimiter(labels: Iterable[str]) -> str:
     )
 
 
-TARGET = Target("csv", "CSV", write_csv, files=("labels.csv",), begins=(b"file_name,labels", b"file_name\tlabels"))
+TARGET = Target("csv", "CSV", write_csv, files=("labels.csv",), suffixes=(".csv", ".tsv"))

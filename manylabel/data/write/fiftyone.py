@@ -16,8 +16,8 @@ from manylabel.data.write.json_list import json_list
 from manylabel.data.write.place_images import ImagePlacer
 from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
-from manylabel.storage.atomic import write_json
-from manylabel.storage.output import MADE_BY
+from manylabel.storage.json_text import to_json
+from manylabel.storage.receipt import MADE_BY, write_ours
 
 
 def write_fiftyone(content: Content, path: Path) -> list[str]:
@@ -33,7 +33,8 @@ def write_fiftyone(content: Content, path: Path) -> list[str]:
             add(_sample(record, content, folder + name))
     labels = list(content.labels)
     info = {"made_by": MADE_BY, "classes": labels}
-    write_json(path / "metadata.json", {"media_type": "image", "info": info, "default_classes": labels})
+    facts = {"media_type": "image", "info": info, "default_classes": labels}
+    write_ours(path / "metadata.json", to_json(facts) + "\n")
     return [*placer.note(), *tally.notes("FiftyOne", flags_are_kept=True)]
 
 
@@ -68,4 +69,4 @@ def _detection(thing: Thing, size: tuple[int, int]) -> DetectionEntry:
 
 
 FILES = ("samples.json", "metadata.json")
-TARGET = Target("fiftyone", "FiftyOne", write_fiftyone, FILES, begins=(b'{"samples": [',), images="link")
+TARGET = Target("fiftyone", "FiftyOne", write_fiftyone, FILES, images="link")

@@ -13,13 +13,13 @@ from manylabel.data.write.place_images import ImagePlacer
 from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
 from manylabel.error import DataError
-from manylabel.storage.atomic import replacing, write_text
 from manylabel.storage.json_text import to_json
+from manylabel.storage.receipt import replacing_ours, write_ours
 
 FOLDERS = {"train": "train", "val": "validation", "test": "test"}  # as the datasets library looks for them
 METADATA = "metadata.jsonl"
-FILES = (METADATA, f"*/{METADATA}")
 LABELS = ("labels.txt", "labels.json")
+FILES = (METADATA, f"*/{METADATA}", *LABELS)
 
 
 class _Objects(TypedDict):
@@ -72,9 +72,6 @@ class _Plan:
 def write_imagefolder(content: Content, path: Path) -> list[str]:
     """Into the folder `path`; images left where they are give one metadata file with a split field instead."""
     plan = _Plan.of(content)
-    others = [path / name for name in LABELS if (path / name).exists()]
-    if others and not any(file for name in FILES for file in path.glob(name)):
-        raise DataError(f"{others[0]} is there already and was not written by manylabel; write to another folder")
     by_folder = bool(plan.splits) and content.images != "leave"
     folders = {split: path / FOLDERS[split] if by_folder else path for split in plan.splits} or {"": path}
     placers = {
@@ -83,7 +80,7 @@ def write_imagefolder(content: Content, path: Path) -> list[str]:
     with ExitStack() as stack:
         files: dict[Path, TextIO] = {}
         for folder in dict.fromkeys(folders.values()):
-            temporary = stack.enter_context(replacing(folder / METADATA))
+            temporary = stack.enter_context(replacing_ours(folder / METADATA))
             files[folder] = stack.enter_context(open(temporary, "w", encoding="utf-8", newline="\n"))
 
         def place(record: Record) -> str:
@@ -140,7 +137,7 @@ def _notes(content: Content, plan: _Plan, path: Path) -> list[str]:
         names = list(content.labels)
         lines = all(name.splitlines() == [name] and name.strip() == name for name in names)
         file = path / LABELS[0 if lines else 1]
-        write_text(file, "".join(f"{name}\n" for name in names) if lines else to_json(names))
+        write_ours(file, "".join(f"{name}\n" for name in names) if lines else to_json(names))
         notes.append(
             f"{file.name} has all {len(names)} labels in their order; keep it by reading with --set data.labels={file}"
         )
@@ -153,6 +150,4 @@ def _notes(content: Content, plan: _Plan, path: Path) -> list[str]:
     return notes
 
 
-TARGET = Target(
-    "imagefolder", "Hugging Face imagefolder", write_imagefolder, FILES, begins=(b'{"file_name": ',), images="link"
-)
+TARGET = Target("imagefolder", "Hugging Face imagefolder", write_imagefolder, FILES, images="link")

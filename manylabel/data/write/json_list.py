@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from manylabel.storage.atomic import replacing
 from manylabel.storage.json_text import to_json
+from manylabel.storage.receipt import replacing_ours
 
 
 @contextmanager
 def json_list(path: Path, field: str = "") -> Iterator[Callable[[Any], None]]:
     """`with json_list(path) as add: add(item)`; with a field, the list is inside an object under that name."""
-    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as out:
+    with replacing_ours(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as out:
         out.write(f"{{{to_json(field, indent=None)}: [" if field else "[")
         separator = "\n"
 

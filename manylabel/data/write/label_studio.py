@@ -27,7 +27,7 @@ from manylabel.data.write.place_images import ImagePlacer
 from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
 from manylabel.error import DataError
-from manylabel.storage.atomic import write_text
+from manylabel.storage.receipt import write_ours
 
 VERSION = "manylabel"  # what Label Studio shows as the model
 LOCAL_FILES = "/data/local-files/?d="
@@ -47,7 +47,7 @@ def write_label_studio(content: Content, path: Path) -> list[str]:
         for record, name in placed(content.records, lambda record: placer.place(record.key), content.taken):
             tally.add(record)
             add(_task(record, content, folder + name))
-    write_text(file.parent / CONFIG_NAME, labelling_config(content.labels, boxes=tally.things > 0))
+    write_ours(file.parent / CONFIG_NAME, labelling_config(content.labels, boxes=tally.things > 0))
     root = getattr(content.source, "root", "") if content.images == "leave" else file.parent
     return [
         *placer.note(),
@@ -144,5 +144,5 @@ def _rectangle(label: str, box: Box, size: tuple[int, int], number: int) -> Rect
 
 
 TARGET = Target(
-    "label-studio", "Label Studio pre-annotations", write_label_studio, ("tasks.json", CONFIG_NAME), begins=(b"[\n]",)
+    "label-studio", "Label Studio pre-annotations", write_label_studio, ("tasks.json", CONFIG_NAME), suffixes=(".json",)
 )

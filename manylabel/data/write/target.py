@@ -45,6 +45,16 @@ class Target:
     name: str  # for --to
     title: str  # for people
     write: Callable[[Content, Path], list[str]]  # to this path; returns what a person should know about the result
-    files: tuple[str, ...] = ()  # names of what it writes into a folder, beside the images
-    begins: tuple[bytes, ...] = ()  # how such a file of ours begins, where the format has no room for a mark
+    files: tuple[str, ...] = ()  # names of what it writes into a folder, beside the images; * is any
+    suffixes: tuple[str, ...] = ()  # of a path that is the first of these files itself, not the folder for them
     images: Images = "leave"  # what happens to images unless somebody asks for something else
+
+    def is_file(self, path: Path) -> bool:
+        """Whether this path names the file to write, not the folder for it."""
+        return path.suffix.lower() in self.suffixes
+
+    def outputs(self, path: Path) -> list[Path]:
+        """Every file that writing to this path may write or replace, beside the images."""
+        if self.is_file(path):
+            return [path, *(path.parent / name for name in self.files[1:])]
+        return [file for name in self.files for file in (sorted(path.glob(name)) if "*" in name else [path / name])]

@@ -76,10 +76,19 @@ def _types() -> Collection:
         "0…1": lambda p: p / 255,
         "0…65535": lambda p: p.astype(np.int64) * 257,
         "-1…1": lambda p: p / 127.5 - 1,
+        "a little beyond 0…1": lambda p: np.where(p == p.max(), 1.01, p / 255) - 0.01 * (p == 0),
+        "a little beyond 0…255": lambda p: np.where(p == p.max(), 258.0, p),
+        "0…300": lambda p: np.where(p == p.max(), 300, p.astype(np.int64)),
+        "0…4095": lambda p: p.astype(np.int64) * 16,
+        "0 or 1": lambda p: p > 127,
     }
     plans = [(name, "0…255") for name in ("uint8", "int8", "int16", "uint16", "int32", "uint32", "int64", "uint64")]
     plans += [(name, scale) for name in ("float16", "float32", "float64") for scale in ("0…255", "0…1", "-1…1")]
     plans += [(name, "0…65535") for name in ("uint16", "int32", "uint32")]
+    plans += [(name, f"a little beyond {one}") for name in ("float16", "float32") for one in ("0…1", "0…255")]
+    plans += [(name, "0…300") for name in ("int16", "uint16", "int32", "int64", "float32")]
+    plans += [(name, "0…4095") for name in ("uint16", "int32")]
+    plans += [(name, "0 or 1") for name in ("int16", "uint16", "int32", "int64")]
     plans += [
         ("bool", "0…1"),
         ("complex64", "0…1"),

@@ -253,6 +253,9 @@ def test_big_endian_sixteen_bit_tiff() -> None:
         (np.array([[0.0, 0.1, 0.2]], np.float32), [0, 26, 51]),  # a dark photo stays dark
         (np.array([[0, 128, 255]], np.float32), [0, 128, 255]),
         (np.array([[0, 32768, 65535]], np.float32), [0, 128, 255]),
+        (np.array([[-0.05, 0.5, 1.01]], np.float32), [0, 128, 255]),  # a filter went beyond
+        (np.array([[0, 128, 260]], np.float32), [0, 128, 255]),
+        (np.array([[0, 150, 300]], np.float32), [0, 128, 255]),  # not black
         (np.array([[-3e38, 0, 3e38]], np.float32), [0, 128, 255]),
         (np.array([[np.nan, np.inf, 1]], np.float32), [0, 0, 255]),
         (np.array([[1e6, 1e6, 1e6]], np.float32), [0, 0, 0]),

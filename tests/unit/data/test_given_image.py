@@ -95,10 +95,58 @@ def test_floats_up_to_1_and_booleans_and_half_floats() -> None:
     assert np.abs(pixels(half).astype(int) - rgb(GREY)).max() <= 1
 
 
+@pytest.mark.parametrize("white", [1, 255, 65535])
+def test_floats_a_little_beyond_black_and_white_are_clipped(white: int) -> None:
+    """As a bicubic filter leaves them; 1.01 made the picture black."""
+    for low, high in ((0.0, 1.01), (-0.1, 1.1), (0.0, 1.12), (-0.12, 1.0)):
+        found = pixels(np.array([[low, 0.0, 0.5, 1.0, high]], np.float64) * white)[0, :, 0]
+        assert found.tolist() == [0, 0, 128, 255, 255]
+    enlarged = Image.fromarray((GREY / 255).astype(np.float32)).resize((40, 40), Image.Resampling.BICUBIC)
+    values = np.asarray(enlarged)
+    assert values.min() < 0
+    assert values.max() > 1
+    wanted = np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8)
+    assert (pixels(values * white) == rgb(wanted)).all()
+
+
+@pytest.mark.parametrize(
+    ("highest", "dtype"),
+    [
+        *((1, kind) for kind in (np.int16, np.int32, np.int64, np.uint16, np.uint32)),
+        *((300, kind) for kind in (np.int16, np.int32, np.int64, np.uint16, np.uint32, np.float32)),
+        (4095, np.uint16),
+        (4095, np.int32),
+        (15, np.int64),
+        (1.2, np.float32),
+        (15.9, np.float64),
+        (290, np.float32),
+        (4095, np.float32),
+    ],
+)
+def test_where_nobody_can_tell_what_is_white_the_picture_is_not_black(highest: float, dtype: type) -> None:
+    image = np.array([[0, highest / 2, highest]]).astype(dtype)
+    assert "does not tell what is white; give " in refusal(image)
+    assert ("bool for a mask" in refusal(image)) == (highest == 1)
+    if dtype in (np.int32, np.float32):
+        assert "does not tell what is white" in refusal(Image.fromarray(image))
+
+
+def test_dark_pictures_are_dark_where_the_type_or_the_range_tells() -> None:
+    dark = np.array([[0, 1, 5]])
+    assert (pixels(dark.astype(np.uint8)) == rgb(dark)).all()
+    assert (pixels(dark / 255) == rgb(dark)).all()
+    assert (pixels((dark * 4).astype(np.int64)) == rgb(dark * 4)).all()
+    assert pixels(np.array([[0, 4096]], np.uint16))[0, :, 0].tolist() == [0, 16]
+    assert not pixels(np.zeros((2, 3), np.int64)).any()
+
+
 @pytest.mark.parametrize(
     ("image", "why"),
     [
         (np.array([[0.5, np.nan]]), "NaN"),
+        (np.array([[-0.13, 1.0]]), "before normalisation"),
+        (np.array([[-0.1, 0.0]]), "before normalisation"),
+        (np.array([[-1, 255]]), "before normalisation"),
         (np.array([[0.5, np.inf]]), "infinite"),
         (np.array([[-0.1, 0.5]]), "before normalisation"),
         (torch.tensor([[-2.1, 2.6]]), "before normalisation"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import pickle
 import struct
 import tracemalloc
 import zipfile
@@ -29,7 +30,7 @@ from manylabel.storage.json_text import parse_json, read_json, to_json
 from manylabel.storage.npz_file import read_npy, read_npz
 from manylabel.storage.own_file import read_own
 from manylabel.storage.plain_file import read_bytes
-from manylabel.storage.tensor_file import read_tensors
+from manylabel.storage.tensor_file import read_saved, read_tensors
 from manylabel.storage.yaml_text import DEEPEST, MOST_VALUES, parse_yaml
 
 PACKAGE = Path(__file__).parents[3] / "manylabel"
@@ -296,3 +297,42 @@ def test_a_network_may_take_as_much_as_its_weights() -> None:
         torch.nn.Linear(100_000, 100_000)
     with limits(2, 50), pytest.raises(BundleError, match="far larger network"), Allowance(weights):
         all(torch.nn.Linear(1, 1) for _ in range(10**9))
+
+
+class _Bytes:
+    def __reduce__(self) -> Any:
+        return bytearray, (3_000_000_000,)
+
+
+def _rewritten(path: Path, kind: int, change: dict[str, bytes]) -> None:
+    """The same archive, packed in this way, with other entries."""
+    with zipfile.ZipFile(path) as saved:
+        entries = {name: saved.read(name) for name in saved.namelist()}
+    with zipfile.ZipFile(path, "w", kind) as saved:
+        for name, content in entries.items():
+            saved.writestr(name, change.get(name.partition("/")[2], content))
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_what_torch_saved_is_read(tmp_path: Path, old: bool) -> None:
+    path, state = tmp_path / "weights.pth", {"a": torch.arange(6.0), "b": {"c": torch.ones(2, 3, dtype=torch.float16)}}
+    torch.save(state, path, _use_new_zipfile_serialization=not old)
+    found = read_saved(path)
+    assert torch.equal(found["a"], state["a"])
+    assert torch.equal(found["b"]["c"], state["b"]["c"])
+
+
+def test_saved_weights_that_are_larger_than_their_file_are_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "weights.pth"
+    torch.save({"a": torch.zeros(60_000_000)}, path)
+    _rewritten(path, zipfile.ZIP_DEFLATED, {})
+    with limits(), pytest.raises(CheckpointError, match="more than the file is large"):
+        read_saved(path)
+    torch.save({"a": torch.zeros(3)}, path)
+    _rewritten(path, zipfile.ZIP_STORED, {"data.pkl": pickle.dumps({"a": _Bytes()}, protocol=2)})
+    with limits(), pytest.raises(CheckpointError, match="asks for memory"):
+        read_saved(path)
+    path.unlink()
+    os.mkfifo(path)
+    with limits(), pytest.raises(CheckpointError, match="a pipe"):
+        read_saved(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 import shutil
 from collections import namedtuple
 from collections.abc import Callable, Iterator
@@ -266,6 +267,54 @@ def test_a_folder_holds_one_data_set(site: Site, tmp_path: Path) -> None:
     (out / MANIFEST).write_text("{broken")
     with pytest.raises(DataError, match="no valid JSON .*delete it or choose another folder"):
         go(site, out, data_set(archive_of(TOY)))
+
+
+@pytest.mark.parametrize("name", [BUSY, f"{ARCHIVES}/toy.tar.part", f"{ARCHIVES}/toy.tar.part.json"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "fifo", "folder"])
+def test_nothing_is_written_through_what_was_planted(site: Site, tmp_path: Path, name: str, kind: str) -> None:
+    site.files["/data/toy.tar"] = TOY
+    (tmp_path / "theirs").write_text("precious")
+    place = tmp_path / "out" / name
+    place.parent.mkdir(parents=True)
+    if kind == "fifo":
+        os.mkfifo(place)
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to(tmp_path / ("theirs" if kind == "link" else "nowhere"))
+    try:
+        out, _ = go(site, tmp_path / "out", data_set(archive_of(TOY)))
+    except (DataError, OSError):
+        assert (name, kind) == (f"{ARCHIVES}/toy.tar.part.json", "folder")
+    else:
+        assert (out / "toy" / "a.jpg").stat().st_size == 20_000
+    assert (tmp_path / "theirs").read_text() == "precious"
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_what_others_keep_in_the_workshop_stays(site: Site, tmp_path: Path) -> None:
+    site.files["/data/toy.tar"] = TOY
+    workshop = tmp_path / "out" / WORKSHOP
+    (workshop / "archives" / "toy.tar.part").mkdir(parents=True)
+    for name in ("notes.txt", "archives/other.tar", "archives/toy.tar.part/inside"):
+        (workshop / name).write_text("precious")
+    out, _ = go(site, tmp_path / "out", data_set(archive_of(TOY)))
+    assert (out / "toy" / "a.jpg").is_file()
+    kept = [path.relative_to(workshop).as_posix() for path in sorted(workshop.rglob("*")) if path.is_file()]
+    assert kept == ["archives/other.tar", "archives/toy.tar.part.aside-1/inside", "notes.txt"]
+
+
+def test_a_workshop_elsewhere_is_refused(site: Site, tmp_path: Path) -> None:
+    site.files["/data/toy.tar"] = TOY
+    (tmp_path / "theirs" / "archives").mkdir(parents=True)
+    (tmp_path / "theirs" / "archives" / "toy.tar.part").write_text("precious")
+    for name, to in ((WORKSHOP, "theirs"), (ARCHIVES, "theirs/archives")):
+        out = tmp_path / f"out of {name.count('/')}"
+        (out / name).parent.mkdir(parents=True)
+        (out / name).symlink_to(tmp_path / to)
+        with pytest.raises(DataError, match="is a link"):
+            go(site, out, data_set(archive_of(TOY)))
+    assert files_below(tmp_path / "theirs") == ["archives/toy.tar.part"]
 
 
 def test_two_fetches_do_not_share_a_folder(site: Site, tmp_path: Path) -> None:
