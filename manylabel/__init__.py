@@ -8,22 +8,20 @@ print(ml.Predictor.load(run.folder).predict("holiday.jpg")[0].present)
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from manylabel.runtime import fork as _fork  # noqa: F401  (it must know which process this is before a child is forked)
 from manylabel.version import VERSION
 
 if TYPE_CHECKING:
-    from manylabel.api import evaluate, train
     from manylabel.bundle import Bundle, load_bundle
     from manylabel.data.read import load_data
     from manylabel.data.table import Table
     from manylabel.error import ManylabelError
     from manylabel.inference.prediction import Prediction
-    from manylabel.multitask.predict import TaskPredictor
-    from manylabel.multitask.run import MultiTaskResult
-    from manylabel.predict import Predictor
-    from manylabel.run import RunResult
+    from manylabel.inference.predictor import Predictor
+    from manylabel.run import RunResult, evaluate, train
 
 __version__ = VERSION
 
@@ -34,23 +32,20 @@ _HOME = {
     "Table": "data.table",
     "ManylabelError": "error",
     "Prediction": "inference.prediction",
-    "Predictor": "predict",
-    "TaskPredictor": "multitask.predict",
-    "MultiTaskResult": "multitask.run",
+    "Predictor": "inference.predictor",
     "RunResult": "run",
-    "evaluate": "api",
-    "train": "api",
+    "evaluate": "run",
+    "train": "run",
 }
+_EARLIER = {"TaskPredictor": "Predictor", "MultiTaskResult": "RunResult"}  # names of earlier versions
 
 __all__ = [
     "Bundle",
     "ManylabelError",
-    "MultiTaskResult",
     "Prediction",
     "Predictor",
     "RunResult",
     "Table",
-    "TaskPredictor",
     "evaluate",
     "load_bundle",
     "load_data",
@@ -64,6 +59,9 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import the public names when they are first used, so that `manylabel --help` does not wait for torch."""
+    if name in _EARLIER:
+        warnings.warn(f"manylabel.{name} is manylabel.{_EARLIER[name]} now", FutureWarning, stacklevel=2)
+        name = _EARLIER[name]
     if name not in _HOME:
         raise AttributeError(f"module 'manylabel' has no attribute {name!r}")
     return getattr(importlib.import_module(f"manylabel.{_HOME[name]}"), name)

@@ -62,9 +62,26 @@ def transferring(what: str, total: int | None) -> Iterator[Callable[[int], None]
         yield lambda count: bar.advance(task, count)
 
 
-@contextmanager
-def training(total: int) -> Iterator[Callable[[int, str], None]]:
-    """A bar over all batches of a run; `show(done, text)` moves it and says loss, mAP and rate."""
-    with _bar(MofNCompleteColumn(), TextColumn("{task.fields[text]}", markup=False)) as bar:
-        task = bar.add_task("training", total=total, text="")
-        yield lambda count, text: bar.update(task, completed=count, text=text)
+class TrainingBar:
+    """A bar over all steps of a run, with loss, goal and rate; it is there from the first step on, until it is closed."""
+
+    def __init__(self) -> None:
+        self._progress: Progress | None = None
+
+    def show(self, done: int, total: int, text: str) -> None:
+        if self._progress is None:
+            self._progress = _bar(MofNCompleteColumn(), TextColumn("{task.fields[text]}", markup=False))
+            self._progress.start()
+            self._task = self._progress.add_task("training", total=total, text="")
+        self._progress.update(self._task, completed=done, total=total, text=text)
+
+    def close(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+    def __enter__(self) -> TrainingBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

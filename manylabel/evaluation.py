@@ -130,7 +130,7 @@ def judge(
     if not len(scores):
         raise DataError("there is no readable image to judge the model on")
     cross_fitted = fitted_here and not task.one_label
-    decisions = cross_fitted_decisions(scores, matrix) if cross_fitted else task.decide(scores, thresholds)
+    decisions = _cross_fitted(task, scores, matrix, labels) if cross_fitted else task.decide(scores, thresholds)
     if cross_fitted and unseen is not None:  # nobody may fit thresholds of labels that are unseen
         decisions[:, unseen] = scores[:, unseen] >= thresholds[unseen]
     never = never_trained(training_images, unseen, len(labels))
@@ -164,6 +164,15 @@ def judge(
         "notes": notes,
         "labels": rows,
     }
+
+
+def _cross_fitted(task: Classification, scores: np.ndarray, matrix: np.ndarray, labels: LabelSpace) -> np.ndarray:
+    """Each half of the images decided with the task's thresholds of the other half. [n, N] bool"""
+
+    def fit(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        return task.thresholds(Judged(scores, targets, labels.names))
+
+    return cross_fitted_decisions(scores, matrix, fit=fit)
 
 
 def _rows(judged: Judged, decisions: np.ndarray, thresholds: np.ndarray, never: np.ndarray) -> list[LabelRow]:

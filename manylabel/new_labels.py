@@ -11,25 +11,25 @@ import numpy as np
 import torch
 
 from manylabel import console
-from manylabel.bundle import Bundle
+from manylabel.bundle import TaskBundle
 from manylabel.config import Part
 from manylabel.error import BundleError, ConfigError, DataError
 from manylabel.head.words import one_length
 from manylabel.labels import LabelSpace
-from manylabel.model import Model
+from manylabel.model import TaskModel
 from manylabel.text import EMBEDDERS, Embedder
 
 TOLERANCE = 1e-2  # of vectors with entries of mean square 1: other software, not other vectors
 
 
 def with_new_labels(
-    bundle: Bundle, labels: Sequence[str], *, vectors: np.ndarray | None = None, text_file: str | None = None
-) -> Bundle:
+    bundle: TaskBundle, labels: Sequence[str], *, vectors: np.ndarray | None = None, text_file: str | None = None
+) -> TaskBundle:
     """The bundle for these labels. Their vectors come from where the trained labels' came from, unless they are given.
 
     A label that the model knows keeps its own threshold; the others take the median of the known ones.
     """
-    if not bundle.model.head.zero_shot:
+    if not getattr(bundle.model.head, "zero_shot", False):
         raise BundleError(
             f"this model ({bundle.config.head.name}) knows its own {len(bundle.labels)} labels only; labels that were never "
             "trained need a zero-shot one: manylabel train … --recipe ml-decoder-zero-shot"
@@ -48,14 +48,14 @@ def with_new_labels(
     return replace(bundle, model=model, labels=space, thresholds=np.array(thresholds), hierarchy=None, fitted_on="")
 
 
-def _with_own_head(model: Model) -> Model:
+def _with_own_head(model: TaskModel) -> TaskModel:
     """The same model with a copy of its head; the backbone, which is large, stays one."""
     other = copy.copy(model)
     other._modules = {**model._modules, "head": copy.deepcopy(model.head)}
     return other
 
 
-def _embedded(bundle: Bundle, labels: LabelSpace, text_file: str | None) -> np.ndarray:
+def _embedded(bundle: TaskBundle, labels: LabelSpace, text_file: str | None) -> np.ndarray:
     part = bundle.config.text
     if text_file is not None:
         name = part.name if "path" in part.options else "given" if text_file.endswith(".npy") else "file"
@@ -74,7 +74,7 @@ def _embedded(bundle: Bundle, labels: LabelSpace, text_file: str | None) -> np.n
     return vectors
 
 
-def _compare(bundle: Bundle, embedder: Embedder) -> None:
+def _compare(bundle: TaskBundle, embedder: Embedder) -> None:
     """Stop when this embedder gives other vectors than the model was trained with: its answers would mean nothing."""
     stored = bundle.vectors
     if stored is None:

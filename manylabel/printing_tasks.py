@@ -34,7 +34,7 @@ def print_tasks(results: Mapping[str, Any]) -> None:
     if results["model"]["experts"]:
         table.add_row("experts of a token", *(str(task["experts"]) for task in tasks.values()))
     table.add_row("parameters in use", *(compact(task["active_parameters"]) for task in tasks.values()))
-    table.add_row("multiply-adds of the transformer", *(compact(1e9 * task["gmacs"]) for task in tasks.values()))
+    table.add_row("multiply-adds of the backbone", *(compact(1e9 * task["gmacs"]) for task in tasks.values()))
     table.add_row("multiply-adds of the head", *(compact(1e9 * task["head_gmacs"]) for task in tasks.values()))
     Terminal().print(table)
     for name, task in tasks.items():

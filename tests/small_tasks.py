@@ -20,7 +20,7 @@ SMALL: dict[str, Any] = {
             "image_size": 64,
             "batch_size": 2,
             "augment": {"flip": True},
-            "detector": {
+            "head": {
                 "name": "cascade",
                 "width": 16,
                 "levels": [1],
@@ -35,8 +35,27 @@ SMALL: dict[str, Any] = {
             },
         },
     },
-    "vit": {"size": "own", "layers": 2, "heads": 2, "width": 16, "hidden": 32, "patch": 8},
-    "experts": {"count": 4},
-    "selection": {"every": 2, "patience": 2, "held_out": 0.2},
-    "train": {"steps": 8, "ema": 0.9, "checkpoint_minutes": 1000},
+    "backbone": {
+        "name": "moe_vit",
+        "weights": "none",
+        "freeze": "full",
+        "options": {
+            "size": "own",
+            "layers": 2,
+            "heads": 2,
+            "width": 16,
+            "hidden": 32,
+            "patch": 8,
+            "experts": {"count": 4},
+        },
+    },
+    "optimiser": {"backbone_rate": 1.0},
+    "schedule": "cosine",
+    "train": {
+        "steps": 8,
+        "ema": 0.9,
+        "clip": 1.0,
+        "checkpoint_minutes": 1000,
+        "adapt": {"enabled": True, "every": 2, "patience": 2, "held_out": 0.2},
+    },
 }

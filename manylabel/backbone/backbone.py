@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,25 +12,34 @@ from timm.models import group_parameters
 from torch import Tensor, nn
 
 from manylabel import console
-from manylabel.backbone.body import brief, check_body
+from manylabel.backbone.body import BODIES, brief, check_body
 from manylabel.backbone.kinds import is_known, make_body, sized
 from manylabel.backbone.quick import quicken
 from manylabel.backbone.stages import StageReader
-from manylabel.config import BackboneConfig
+from manylabel.config import LABELS, BackboneConfig
 from manylabel.core.trace import Trace
 from manylabel.error import ConfigError, WeightsError
 from manylabel.features import FINAL, Features, find_stage
 from manylabel.preprocess import Preprocess
+from manylabel.suggest import closest
+
+ONE_TASK: Mapping[str, int | None] = {LABELS: None}
 
 
 class Backbone(nn.Module):
-    """images [B, 3, H, W] (uint8, or float in 0..1) → Features; normalises by itself."""
+    """images [B, 3, H, W] (uint8, or float in 0..1) of a task → Features; normalises by itself.
+
+    `tasks`: by name the side of their images, where it is another than the backbone's.
+    """
 
     mean: Tensor
     std: Tensor
 
-    def __init__(self, config: BackboneConfig, load_weights: bool = True) -> None:
+    def __init__(
+        self, config: BackboneConfig, load_weights: bool = True, tasks: Mapping[str, int | None] = ONE_TASK
+    ) -> None:
         super().__init__()
+        self.sides = dict(tasks)
         larger = sized(config)
         try:
             self._build(larger, load_weights)
@@ -45,13 +55,13 @@ class Backbone(nn.Module):
         # Channels last is faster, but torch crashes in some backward passes of it on a CPU: only where there is none.
         backward = load_weights and config.freeze != "frozen"
         self.layout = torch.contiguous_format if backward else torch.channels_last
-        self.body: Any = make_body(config, load_weights).to(memory_format=self.layout)
+        self.body: Any = make_body(config, load_weights, self.sides).to(memory_format=self.layout)
         check_body(self.body, config.name)
         if (
             load_weights
             and config.freeze != "full"
             and config.weights != "none"
-            and not getattr(self.body, "trained", True)
+            and not getattr(self.body, "trained", config.name not in BODIES)
         ):
             raise ConfigError(
                 f"{config.name} has no trained weights, so what is frozen of it would be noise: give it weights (see "
@@ -75,9 +85,15 @@ class Backbone(nn.Module):
         self._read: frozenset[str] | None = None
         self._unused: set[str] = set()
         self.stages: tuple[str, ...] = (FINAL,)
-        if load_weights or config.freeze != "frozen":  # a bundle is tried with the weights it brings
-            self._try_out()
+        self.may_run = load_weights  # a bundle's settings may ask for far larger images than its weights are for
+        if load_weights and not self._has_shapes_only:
+            self._try_out()  # a bundle is tried with the weights it brings
         self.select([FINAL])
+
+    @property
+    def _has_shapes_only(self) -> bool:
+        """On torch's device `meta`, where a network is counted and cannot run."""
+        return any(p.is_meta for p in self.body.parameters())
 
     def quicken(self) -> None:
         """Train as fast as a CPU can; not for a GPU, which has faster convolutions."""
@@ -102,12 +118,26 @@ class Backbone(nn.Module):
         wanted = list(stages)
         self.stages, read = self.reader.select(wanted, self.cut), frozenset(wanted)
         if read != self._read:
-            self._unused = set() if self.config.freeze == "frozen" else self._find_unused(read)
+            still = self.config.freeze == "frozen" or self._has_shapes_only or not self.may_run
+            self._unused = set() if still else self._find_unused(read)
             self._still = self._freeze()
-            self._read = read
+            self._read = read if self.may_run else None
 
-    def forward(self, images: Tensor, trace: Trace | None = None) -> Features:
-        return self.reader.read(self._normal(images), self.stages, trace)
+    def prepared(self, task: str | None = None) -> Preprocess:
+        """How the images of a task become the network's input."""
+        side = self.sides.get(self.known(task))
+        return self.preprocess if side is None else replace(self.preprocess, size=side)
+
+    def known(self, task: str | None) -> str:
+        """None = the first one."""
+        if task is None:
+            return next(iter(self.sides))
+        if task not in self.sides:
+            raise ConfigError(f"there is no task {task!r} among {', '.join(self.sides)}{closest(task, self.sides)}")
+        return task
+
+    def forward(self, images: Tensor, trace: Trace | None = None, task: str | None = None) -> Features:
+        return self.reader.read(self._normal(images), self.stages, trace, self.known(task))
 
     def contiguous(self) -> Backbone:
         """A copy for gradients of maps: it asks for none of weights, and does not use channels last, in which some
@@ -117,25 +147,28 @@ class Backbone(nn.Module):
         other.body.to(memory_format=other.layout)
         return other
 
-    def forward_from(self, images: Tensor, stages: Sequence[str], leaf: str) -> tuple[Features, Tensor]:
+    def forward_from(
+        self, images: Tensor, stages: Sequence[str], leaf: str, task: str | None = None
+    ) -> tuple[Features, Tensor]:
         """Features of these stages (as the reader selects them), and the output of stage `leaf`, where a graph begins."""
-        return self.reader.read_from(self._normal(images), stages, leaf)
+        return self.reader.read_from(self._normal(images), stages, leaf, self.known(task))
 
     @property
     def before_cut(self) -> tuple[str, ...]:
         """Those of the selected stages that lie before the cut."""
         return () if self.cut is None else tuple(self.reader.before(self.cut, self.stages))
 
-    def enter(self, images: Tensor) -> Features:
+    def enter(self, images: Tensor, task: str | None = None) -> Features:
         """What stays the same while only the part behind `cut` is trained: ENTRY, and the stages before it."""
         assert self.cut is not None
         with torch.no_grad():
-            return self.reader.enter(self._normal(images), self.cut, self.stages)
+            return self.reader.enter(self._normal(images), self.cut, self.stages, self.known(task))
 
-    def go_on(self, features: Features, trace: Trace | None = None) -> Features:
+    def go_on(self, features: Features, trace: Trace | None = None, task: str | None = None) -> Features:
         """What forward() gives, from what enter() gave."""
         assert self.cut is not None
-        return self.reader.go_on(features, self.cut, self.stages, (self.preprocess.size, self.preprocess.size), trace)
+        side, task = self.prepared(task).size, self.known(task)
+        return self.reader.go_on(features, self.cut, self.stages, (side, side), trace, task)
 
     def _normal(self, images: Tensor) -> Tensor:
         if images.dtype == torch.uint8:
@@ -152,15 +185,17 @@ class Backbone(nn.Module):
         return find_stage(wanted, stages, "backbone.trained_after", self.name)
 
     def _try_out(self) -> None:
-        """Run a blank image through, so that a size or model that cannot work is found now."""
+        """Run a blank image of every task through, so that a size or model that cannot work is found now."""
         self.body.eval()
-        try:
-            with torch.no_grad():
-                self.forward(torch.zeros(2, 3, self.preprocess.size, self.preprocess.size))
-        except ConfigError:
-            raise
-        except Exception as error:
-            raise ConfigError(f"{self.name} does not work at {self.preprocess.size} px: {brief(error)}") from error
+        for task in self.sides:
+            side = self.prepared(task).size
+            try:
+                with torch.no_grad():
+                    self.forward(torch.zeros(2, 3, side, side), task=task)
+            except ConfigError:
+                raise
+            except Exception as error:
+                raise ConfigError(f"{self.name} does not work at {side} px: {brief(error)}") from error
 
     # --- what is trained ------------------------------------------------------------------------------------------
 
@@ -169,25 +204,29 @@ class Backbone(nn.Module):
         layout, self.layout = self.layout, torch.contiguous_format
         self.body.to(memory_format=self.layout).eval().requires_grad_(True)
         generator = torch.Generator().manual_seed(0)
-        images = torch.rand(2, 3, self.preprocess.size, self.preprocess.size, generator=generator)
         named = dict(self.body.named_parameters())
-        with torch.enable_grad():
-            features = self.forward(images) if self.cut is None else self._cut_in_two(images)
-            sums = [features.stages[s].sum() for s in read if features.stages[s].requires_grad]
-            if not sums:
-                raise ConfigError(f"nothing of {self.name} that is trained is read: {', '.join(sorted(read))}")
-            total = torch.stack(sums).sum()
-            gradients = torch.autograd.grad(total, list(named.values()), allow_unused=True)
+        unused = set(named)
+        for task in self.sides:
+            side = self.prepared(task).size
+            images = torch.rand(2, 3, side, side, generator=generator)
+            with torch.enable_grad():
+                features = self.forward(images, task=task) if self.cut is None else self._cut_in_two(images, task)
+                sums = [features.stages[s].sum() for s in read if features.stages[s].requires_grad]
+                if not sums:
+                    raise ConfigError(f"nothing of {self.name} that is trained is read: {', '.join(sorted(read))}")
+                total = torch.stack(sums).sum()
+                gradients = torch.autograd.grad(total, list(named.values()), allow_unused=True)
+            unused -= {name for name, gradient in zip(named, gradients, strict=True) if gradient is not None}
         self.layout = layout
         self.body.to(memory_format=layout)
-        return {name for name, gradient in zip(named, gradients, strict=True) if gradient is None}
+        return unused
 
-    def _cut_in_two(self, images: Tensor) -> Features:
+    def _cut_in_two(self, images: Tensor, task: str) -> Features:
         """What go_on gives, after a look at whether it is what forward gives."""
         how = f"{self.name} cannot be cut at {self.cut}"
         instead = "train all of it (--full) or none (--frozen), or cut it elsewhere (--set backbone.trained_after=…)"
         try:
-            parts, whole = self.go_on(self.enter(images)), self.forward(images)
+            parts, whole = self.go_on(self.enter(images, task), task=task), self.forward(images, task=task)
         except ConfigError:
             raise
         except Exception as error:
@@ -211,6 +250,30 @@ class Backbone(nn.Module):
             if (isinstance(module, nn.modules.batchnorm._BatchNorm) and still)
             or ((own := list(module.parameters())) and not any(p.requires_grad for p in own))
         ]
+
+    @property
+    def stride(self) -> int:
+        """Pixels of an image for each place of the final map."""
+        told = getattr(self.body, "stride", None)
+        if told is not None:
+            return int(told)
+        side, training = self.prepared().size, self.training
+        self.eval()
+        with torch.no_grad():
+            places = self.forward(torch.zeros(1, 3, side, side, device=self.mean.device)).final.shape[-1]
+        self.train(training)
+        return round(side / places)
+
+    def observe(self, losses: Mapping[str, float], iterations: int, may_grow: bool) -> dict[str, int]:
+        """Held-out losses of the tasks after so many further steps: what adapts to them does so now. Task → the change of
+        how many experts it uses."""
+        found: dict[str, int] = self.body.observe(losses, iterations, may_grow)
+        return found
+
+    @property
+    def adapts(self) -> bool:
+        """Whether tasks may use more or fewer experts of it."""
+        return bool(getattr(self.body, "adapts", False))
 
     def layer_groups(self) -> dict[str, int]:
         """Parameter name (inside body) → depth of its layer group, 0 = closest to the image."""

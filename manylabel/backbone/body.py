@@ -16,10 +16,11 @@ class Body(Protocol):
     """A module, built as `cls(options, config=BackboneConfig, load_weights=bool)`. Freezing, normalisation, stages by name,
     the cut of partial training and explanations are the work of `Backbone`, which has a body.
 
-    It may have more: `trained = False` where it began at random; `channels_last` where its maps are [B, H, W, C];
+    It may have more: `trained = True` where it began with trained weights; `channels_last` where its maps are [B, H, W, C];
     `num_prefix_tokens` where it gives tokens; `forward_intermediates` and `group_matcher` as timm's models have them; and
     `traced`, where `forward_features(x, trace=…, costs=…, since=…)` fills a trace and, in training, a dict with what the
-    network costs beside its task, of what lies behind the stage `since` or of all.
+    network costs beside its task, of what lies behind the stage `since` or of all. Where `per_task` is set, it has parts of
+    its own for each task: it is built with `tasks={name: side of its images}`, and `forward_features` takes `task=`, too.
     """
 
     num_features: int  # channels of the final map

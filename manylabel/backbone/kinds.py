@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +31,8 @@ def check_known(name: str) -> None:
 def resolved(config: BackboneConfig) -> BackboneConfig:
     """With every option of a registered kind written out; an unknown name or option is an error."""
     if config.name in BODIES:
-        return replace(config, options=plain(BODIES.options(Part(config.name, config.options))))
+        given = {name: None if value == "none" else value for name, value in config.options.items()}
+        return replace(config, options=plain(BODIES.options(Part(config.name, given))))
     if config.options:
         check_known(config.name)
         raise ConfigError(
@@ -47,8 +49,10 @@ def sized(config: BackboneConfig) -> BackboneConfig:
     return replace(config, image_size=max(32, 32 * round(config.enlarge * usual / 32)))
 
 
-def make_body(config: BackboneConfig, load_weights: bool) -> Any:
+def make_body(config: BackboneConfig, load_weights: bool, tasks: Mapping[str, int | None]) -> Any:
+    """`tasks`: by name the side of their images, where it is another than the backbone's."""
     if config.name in BODIES:
-        return BODIES.build(Part(config.name, config.options), config=config, load_weights=load_weights)
+        own = {"tasks": tasks} if getattr(BODIES.get(config.name), "per_task", False) else {}
+        return BODIES.build(Part(config.name, config.options), config=config, load_weights=load_weights, **own)
     check_known(config.name)
     return timm_body(config, load_weights)

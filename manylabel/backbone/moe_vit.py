@@ -12,7 +12,7 @@ of pixels.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from timm.layers import Attention, DropPath, Mlp, resample_abs_pos_embed
@@ -23,9 +23,9 @@ from manylabel.backbone.stem import Stem
 from manylabel.backbone.taps import sharing_cost, turn_of
 from manylabel.backbone.vit_size import VitSize, sparse_layers
 from manylabel.config import ExpertsConfig
+from manylabel.core.per_task import PerTask
 from manylabel.core.trace import Trace
 from manylabel.expert import MLPBank, Router, Routing, SparseExperts, importance_loss, load_loss, z_loss
-from manylabel.features import FINAL, Features
 
 SPREAD = 0.01  # how far experts that begin as the same MLP are apart, as a share of the spread of its weights
 
@@ -134,8 +134,7 @@ def stage_ends(layers: int) -> dict[str, int]:
 
 
 class MoeViT(nn.Module):
-    """images of a task → Features: `final`, and a map behind each quarter of the blocks that is asked for; `k` experts of
-    each token in the sparse layers."""
+    """images of a task → tokens on their grid; `k` experts of each token in the sparse layers."""
 
     def __init__(
         self,
@@ -148,11 +147,10 @@ class MoeViT(nn.Module):
     ) -> None:
         super().__init__()
         self.size, self.patch, self.stem, self.experts = size, patch, stem, experts
-        self.channels = dict.fromkeys((*stage_ends(size.layers), FINAL), size.width)
         tasks = list(image_sizes)
         grids = {task: math.ceil(side / patch) for task, side in image_sizes.items()}
         read = (patch, 3) if stem is None else (1, stem.channels)
-        self.embed = nn.ModuleDict({t: TaskEmbedding(size.width, read[0], (g, g), read[1]) for t, g in grids.items()})
+        self.embed = PerTask({t: TaskEmbedding(size.width, read[0], (g, g), read[1]) for t, g in grids.items()})
         self.sparse = sparse_layers(experts.where, size.layers) if experts.sharing == "experts" else ()
         windows = size.windows or (1.0,) * size.layers
         self.blocks = nn.ModuleList()
@@ -169,28 +167,12 @@ class MoeViT(nn.Module):
             if linear.bias is not None:
                 nn.init.zeros_(linear.bias)
 
-    def layers_after(self, parameter: str) -> int:
-        """How many groups of layers come after that of a parameter: embeddings, each block, then all that follows."""
-        place, _, rest = parameter.partition(".")
-        if place == "embed":
-            return len(self.blocks) + 1
-        return len(self.blocks) - int(rest.partition(".")[0]) if place == "blocks" else 0
-
     def forward(
-        self,
-        images: Tensor,
-        task: str,
-        k: int = 1,
-        trace: Trace | None = None,
-        stages: Iterable[str] = (),
-        costs_from: int = 0,
-    ) -> Features:
-        """[B, 3, H, W] → final [B, D, h, w] and these stages; in training with what the routers, or layers of the task's
-        own, cost: those from block number `costs_from` on."""
+        self, images: Tensor, task: str, k: int = 1, trace: Trace | None = None, costs_from: int = 0
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """[B, 3, H, W] → [B, h, w, D]; in training with what the routers, or layers of the task's own, cost: those from
+        block number `costs_from` on."""
         routes: Routes = {}
-        ends = stage_ends(len(self.blocks))
-        wanted = {stage: ends[stage] for stage in stages if stage != FINAL}
-        maps: dict[str, Tensor] = {}
 
         def through(layer: nn.Module, x: Tensor) -> Tensor:
             with turn_of(task):  # also when a layer is computed again for the backward pass
@@ -198,18 +180,15 @@ class MoeViT(nn.Module):
             return y
 
         x = self.embed[task](images if self.stem is None else self.stem(images))
-        for number, layer in enumerate(self.blocks, start=1):
+        for layer in self.blocks:
             if self.recompute and self.training:
                 x = checkpoint(through, layer, x, use_reentrant=False)
             else:
                 x = through(layer, x)
-            maps |= {stage: x.permute(0, 3, 1, 2) for stage, end in wanted.items() if end == number}
         if trace is not None and trace.routes is not None:
             trace.routes.update(routes)
-        size = (images.shape[-2], images.shape[-1])
         counted = {number: routing for number, routing in routes.items() if number >= costs_from}
-        costs = self._costs(counted, task) if self.training else {}
-        return Features({**maps, FINAL: self.norm(x).permute(0, 3, 1, 2)}, size=size, costs=costs)
+        return self.norm(x), self._costs(counted, task) if self.training else {}
 
     def _costs(self, routes: Routes, task: str) -> dict[str, Tensor]:
         """What routers, or layers of a task's own, cost beside the task: summed over layers, weighed."""

@@ -91,19 +91,26 @@ class StageReader:
             self.module(stage).register_forward_hook(Ear(self, stage))
             self.ears.add(stage)
 
-    def read(self, x: Tensor, stages: Sequence[str], trace: Trace | None = None) -> Features:
-        """Features of normalised images [B, 3, H, W]."""
-        return self._read(x, stages, trace=trace)[0]
+    def read(self, x: Tensor, stages: Sequence[str], trace: Trace | None = None, task: str | None = None) -> Features:
+        """Features of normalised images [B, 3, H, W] of a task."""
+        return self._read(x, stages, trace=trace, task=task)[0]
 
-    def read_from(self, x: Tensor, stages: Sequence[str], leaf: str) -> tuple[Features, Tensor]:
+    def read_from(
+        self, x: Tensor, stages: Sequence[str], leaf: str, task: str | None = None
+    ) -> tuple[Features, Tensor]:
         """The same, and the output of the stage `leaf` as its family has it, at which a graph begins."""
-        features, heard = self._read(x, stages, leaf)
+        features, heard = self._read(x, stages, leaf, task=task)
         if leaf not in heard:
             raise ConfigError(f"{self.name} shows nothing at {leaf}; use another stage, or final")
         return features, heard[leaf]
 
     def _read(
-        self, x: Tensor, stages: Sequence[str], leaf: str | None = None, trace: Trace | None = None
+        self,
+        x: Tensor,
+        stages: Sequence[str],
+        leaf: str | None = None,
+        trace: Trace | None = None,
+        task: str | None = None,
     ) -> tuple[Features, dict[str, Tensor]]:
         size = (x.shape[-2], x.shape[-1])
         earlier = [name for name in stages if name != FINAL]
@@ -114,26 +121,27 @@ class StageReader:
                 final, given = self.body.forward_intermediates(x, indices=indices, output_fmt="NCHW", stop_early=False)
                 maps = dict(zip(earlier, given, strict=True))
             else:
-                final, costs = self._final(x, trace)
+                final, costs = self._final(x, trace, task=task)
                 maps = self._maps(heard, earlier, size)
         return self._with_final(final, maps, size, costs), heard
 
     def _final(
-        self, x: Tensor, trace: Trace | None = None, since: str | None = None
+        self, x: Tensor, trace: Trace | None = None, since: str | None = None, task: str | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The final stage as its family has it, and what the network costs beside its task."""
         costs: dict[str, Tensor] = {}
+        own: dict[str, Any] = {"task": task} if getattr(self.body, "per_task", False) else {}
         if getattr(self.body, "traced", False):
-            return self.body.forward_features(x, trace=trace, costs=costs, since=since), costs
-        return self.body.forward_features(x), costs
+            own |= {"trace": trace, "costs": costs, "since": since}
+        return self.body.forward_features(x, **own), costs
 
     # --- in two parts: up to a stage, and on from there ---------------------------------------------------------------
 
-    def enter(self, x: Tensor, cut: str, stages: Sequence[str]) -> Features:
+    def enter(self, x: Tensor, cut: str, stages: Sequence[str], task: str | None = None) -> Features:
         """The first part: ENTRY, what the module after stage `cut` takes, and those of `stages` that come before it."""
         before = self.before(cut, stages)
         with self._listening([*before, cut], last=cut) as heard, suppress(_Enough):
-            self.body.forward_features(x)
+            self._final(x, task=task)
         if not isinstance(heard.get(cut), Tensor):
             raise ConfigError(
                 f"{self.name} gives no tensor at {cut}, so it cannot be trained from there; choose another"
@@ -148,6 +156,7 @@ class StageReader:
         stages: Sequence[str],
         size: tuple[int, int],
         trace: Trace | None = None,
+        task: str | None = None,
     ) -> Features:
         """The second part: all of `stages` from what `enter` gave of images of this size.
 
@@ -158,7 +167,7 @@ class StageReader:
         before = self.before(cut, stages)
         behind = [name for name in stages if name not in (*before, cut, FINAL)]
         with self._listening(behind, instead={cut: entry}) as heard:
-            final, costs = self._final(entry.new_zeros(1, 3, *size), trace, since=cut)
+            final, costs = self._final(entry.new_zeros(1, 3, *size), trace, since=cut, task=task)
         heard[cut] = entry
         maps = {name: features.stages[name] for name in before}
         maps |= self._maps(heard, [name for name in stages if name in (cut, *behind)], size)

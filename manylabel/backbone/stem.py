@@ -36,7 +36,8 @@ class Stem(nn.Module):
         if patch not in strides.values():
             known = ", ".join(f"{stride:g}" for stride in sorted(set(strides.values())))
             raise ConfigError(
-                f"vit.stem: {name} has no map with {patch} pixels a cell; set vit.patch to one of {known}"
+                f"backbone.options.stem: {name} has no map with {patch} pixels a cell; set backbone.options.patch to one of "
+                f"{known}"
             )
         self.read = [stage for stage in strides if strides[stage] > patch]
         self.read.insert(0, [stage for stage in strides if strides[stage] == patch][-1])

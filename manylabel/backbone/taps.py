@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from manylabel.core.per_task import PerTaskParameters
+
 THRESHOLD = 0.1  # τ
 START = 0.2  # of every score: above the threshold, so that all layers may change to begin with
 
@@ -39,8 +41,8 @@ class TapsLinear(nn.Linear):
     def __init__(self, shared: nn.Linear, tasks: Sequence[str]) -> None:
         super().__init__(shared.in_features, shared.out_features, bias=shared.bias is not None)
         self.load_state_dict(shared.state_dict())
-        self.delta = nn.ParameterDict({task: nn.Parameter(torch.zeros_like(self.weight)) for task in tasks})
-        self.score = nn.ParameterDict({task: nn.Parameter(torch.tensor(START)) for task in tasks})
+        self.delta = PerTaskParameters({task: nn.Parameter(torch.zeros_like(self.weight)) for task in tasks})
+        self.score = PerTaskParameters({task: nn.Parameter(torch.tensor(START)) for task in tasks})
 
     def forward(self, x: Tensor) -> Tensor:
         task = TURN.get()

@@ -33,17 +33,17 @@ def size_of(config: VitConfig) -> VitSize:
     """The size by its name, with whatever was set otherwise."""
     own = {name: value for name in ("layers", "heads", "width", "hidden") if (value := getattr(config, name))}
     if config.size == "own":
-        missing = [f"vit.{name}" for name in ("layers", "heads", "width", "hidden") if name not in own]
-        require(not missing, "vit.size", "own", f"beside {', '.join(missing)}")
+        missing = [f"backbone.options.{name}" for name in ("layers", "heads", "width", "hidden") if name not in own]
+        require(not missing, "backbone.options.size", "own", f"beside {', '.join(missing)}")
     size = replace(SIZES["small*" if config.size == "own" else config.size], **own)
     if config.windows:
         size = replace(size, windows=config.windows)
     elif "layers" in own:
         size = replace(size, windows=())
-    require(size.width % size.heads == 0, "vit.width", size.width, f"a multiple of the {size.heads} heads")
+    require(size.width % size.heads == 0, "backbone.options.width", size.width, f"a multiple of the {size.heads} heads")
     require(
         len(size.windows) in (0, size.layers),
-        "vit.windows",
+        "backbone.options.windows",
         size.windows,
         f"empty, or one for each of {size.layers} layers",
     )

@@ -54,7 +54,7 @@ def _read(weights: str) -> tuple[dict[str, Tensor], tuple[Sequence[float], Seque
     except Exception as error:  # timm raises whatever the hub's client raises
         brief = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise WeightsError(
-            f"vit.weights: {weights} could not be loaded ({brief}); give a .safetensors file of a ViT instead"
+            f"backbone.weights: {weights} could not be loaded ({brief}); give a .safetensors file of a ViT instead"
         ) from error
     return dict(model.state_dict()), (model.pretrained_cfg["mean"], model.pretrained_cfg["std"])
 
@@ -64,13 +64,13 @@ def _check(vit: MoeViT, state: dict[str, Tensor], weights: str) -> None:
     missing = sorted(wanted - set(state))
     if "norm_pre.weight" in state:
         raise ConfigError(
-            f"vit.weights: {weights} normalises its tokens before the first layer (norm_pre), which this transformer does "
-            "not; choose another, or set vit.weights=none"
+            f"backbone.weights: {weights} normalises its tokens before the first layer (norm_pre), which this transformer "
+            "does not; choose another, or set backbone.weights=none"
         )
     if missing:
         raise ConfigError(
-            f"vit.weights: {weights} is no plain ViT of {vit.size.layers} layers or more (it has no {missing[0]}); "
-            "choose another, or set vit.weights=none"
+            f"backbone.weights: {weights} is no plain ViT of {vit.size.layers} layers or more (it has no {missing[0]}); "
+            "choose another, or set backbone.weights=none"
         )
 
 
@@ -81,7 +81,7 @@ def _copy(module: nn.Module, state: dict[str, Tensor], weights: str) -> None:
         if name not in expected or expected[name].shape != tensor.shape:
             shape = tuple(expected[name].shape) if name in expected else "nothing"
             raise ConfigError(
-                f"vit.weights: {name} of {weights} has the shape {tuple(tensor.shape)}, where this transformer has {shape}; "
-                "set vit.width, vit.heads, vit.hidden and vit.patch to those of the weights"
+                f"backbone.weights: {name} of {weights} has the shape {tuple(tensor.shape)}, where this transformer has "
+                f"{shape}; set width, heads, hidden and patch in backbone.options to those of the weights"
             )
     module.load_state_dict({**module.state_dict(), **state})

@@ -25,7 +25,7 @@ from manylabel.explain.gradient import Backwards, final_map
 from manylabel.explain.method import ATTENTION, choose
 from manylabel.explain.pointing import box_area, energy_inside, points_inside
 from manylabel.features import FINAL, Features
-from manylabel.predict import Predictor
+from manylabel.inference.labels import LabelPredictor
 from manylabel.runtime.rich_console import Terminal
 
 SIDE = 224  # pixels of the longer side at which maps and boxes are compared
@@ -55,7 +55,7 @@ class Case:
     boxes: dict[int, np.ndarray]  # label → [m, 4] in shares of the image's sides
 
 
-def measure(predictor: Predictor, table: Table, most: int, stages: Sequence[str] | None = None) -> list[Row]:
+def measure(predictor: LabelPredictor, table: Table, most: int, stages: Sequence[str] | None = None) -> list[Row]:
     """Every method at each of `stages` (None: all), over at most so many images of a table with the model's labels."""
     asked = list(predictor.model.backbone.channels) if stages is None else list(stages)
     asked = [choose(predictor.model, "grad_cam", stage)[1][0] for stage in asked]
@@ -112,7 +112,7 @@ def _scenes(table: Table, source: SceneSource) -> Table:
     return replace(table, objects=Objects(rows, labels, boxes, no, no, (None,) * len(found)))
 
 
-def _cases(predictor: Predictor, table: Table) -> Iterator[Case]:
+def _cases(predictor: LabelPredictor, table: Table) -> Iterator[Case]:
     objects = table.objects
     assert objects is not None
     for row, key in enumerate(table.keys):
@@ -130,11 +130,11 @@ def _cases(predictor: Predictor, table: Table) -> Iterator[Case]:
             if not objects.difficult[own].all():
                 boxes[int(label)] = objects.box[own] / np.array([*size, *size])
         if boxes:
-            yield Case(predictor.transform(picture), size, boxes)
+            yield Case(predictor.prepared(picture), size, boxes)
 
 
 def _judge(
-    predictor: Predictor,
+    predictor: LabelPredictor,
     cases: Sequence[Case],
     stages: Sequence[str],
     figures: dict[tuple[str, str], list[tuple[float, float, float]]],
@@ -161,12 +161,12 @@ def _judge(
 
 
 def _ways(
-    predictor: Predictor, images: Tensor, columns: Tensor, stages: Sequence[str]
+    predictor: LabelPredictor, images: Tensor, columns: Tensor, stages: Sequence[str]
 ) -> Iterator[tuple[tuple[str, str], Callable[[int, int], dict[str, np.ndarray]]]]:
     """(method, stage), and a function of image and label that gives the grids."""
     model = predictor.model
     with torch.no_grad():
-        features: Features = model.backbone(images)
+        features: Features = model.backbone(images, task=model.name)
     if model.head.query_of_label is not None:
         looked = attention_grids(model, features, columns, model.head.stages)
         mean = {stage: grid.mean(dim=2).cpu().numpy() for stage, grid in looked.items()}

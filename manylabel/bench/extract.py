@@ -141,8 +141,8 @@ def _ours(table: Table, backbone: str, workers: int, runtime: str) -> Callable[[
     from manylabel.model import Model
 
     keep_memory()
-    model = Model(_config(backbone), 1).eval()
-    p = model.backbone.preprocess
+    model = Model(_config(backbone), 1).only.eval()
+    p = model.preprocess
     engine = choose_engine(runtime, model, p, "cpu", len(table))
     dataset = ImageDataset(table, evaluation_transform(p), needed_side(p))
 

@@ -1,11 +1,104 @@
-"""Figures in a model card: a list, and a table of each group of them, from what results say of themselves."""
+"""The model card: what it does, how good it is, what to mind; figures from what results say of themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from manylabel.bundle.bundle import Bundle, TaskBundle
 from manylabel.figure import figure_tables, figures, headlines_first, task_figures, with_unit
+
+
+def model_card(bundle: Bundle, results: Mapping[str, Any]) -> str:
+    """A page for people."""
+    return _of_several(bundle, results) if "tasks" in results else _of_one(bundle.only, results)
+
+
+def _of_one(bundle: TaskBundle, results: Mapping[str, Any]) -> str:
+
+    data, backbone = results["data"], bundle.run.backbone
+    learnt = [row for row in results["labels"] if row["ap"] is not None and not row.get("never_trained")]
+    scored = sorted(learnt, key=lambda row: row["ap"])
+    weakest = ", ".join(_strength(row) for row in scored[:5])
+    strongest = ", ".join(_strength(row) for row in scored[::-1][:5])
+    names = ", ".join(_inline(name) for name in bundle.labels.names[:200])
+    notes = "\n".join(f"- {note}" for note in results["notes"]) or "- none"
+    kind = bundle.task.kind.replace("_", "-")
+    return f"""# {_inline(results["title"])}
+
+A {kind} image classifier: {len(bundle.labels)} labels, {backbone.name} backbone ({backbone.freeze}),
+{bundle.config.head.name} head, {bundle.preprocess.size} px. Made with manylabel on {results["created"]}.
+
+    manylabel predict . photo.jpg
+
+## How good it is
+On {data["images"]} images of {_inline(str(data["name"]))} ({data["split"]}), in percent
+({results["labels_scored"]} of {results["labels_total"]} labels scored):
+
+{figure_list(results)}
+
+Weakest labels (AP): {weakest}. Strongest: {strongest}.
+
+## What to mind
+{notes}
+{_words(bundle)}- It knows nothing but its labels, and images like those it was trained on. Scores are not certainties;
+  how far they are from the shares that come true stands above.
+
+## Labels
+{names}{" …" if len(bundle.labels) > 200 else ""}
+"""
+
+
+def _words(bundle: TaskBundle) -> str:
+    if not bundle.text_source:
+        return ""
+    unseen = (
+        [name for name, hidden in zip(bundle.labels, bundle.unseen, strict=True) if hidden]
+        if bundle.unseen is not None
+        else []
+    )
+    told = f" Never told in training: {', '.join(map(_inline, unseen[:100]))}." if unseen else ""
+    new = (
+        " Other labels can be asked for: manylabel predict . photo.jpg --labels …"
+        if bundle.model.head.zero_shot
+        else ""
+    )
+    return f"- Labels are known by their text vectors: {_inline(bundle.text_source)}.{told}{new}\n"
+
+
+def _strength(row: dict[str, Any]) -> str:
+    return f"{_inline(row['name'])} ({row['ap']:.1f}, {row['support']} images)"
+
+
+def _inline(text: str) -> str:
+    """Text that Markdown and HTML leave alone."""
+    for character in "\\`*_{}[]<>#|!":
+        text = text.replace(
+            character, f"\\{character}" if character not in "<>" else {"<": "&lt;", ">": "&gt;"}[character]
+        )
+    return " ".join(text.split())[:200]
+
+
+def _of_several(bundle: Bundle, results: Mapping[str, Any]) -> str:
+    rows = "\n".join(
+        f"| {name} | {task['kind']} | {task['labels']} | {task['experts']} | {task['active_parameters'] / 1e6:.2f} M |"
+        for name, task in results["tasks"].items()
+    )
+    return f"""# {_inline(results["title"])}
+
+One model for several tasks, made with manylabel on {results["created"]}.
+
+    manylabel predict . photo.jpg
+    manylabel predict . photo.jpg --task {next(iter(results["tasks"]))}
+
+| task | kind | labels | experts of a token | parameters in use |
+|---|---|---|---|---|
+{rows}
+
+{task_list(results["tasks"])}
+
+It knows nothing but its labels, and images like those it was trained on.
+"""
 
 
 def figure_list(results: Mapping[str, Any]) -> str:

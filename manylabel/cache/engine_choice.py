@@ -10,14 +10,16 @@ from manylabel.engine.export import need_onnx, onnx_engine
 from manylabel.engine.outputs import FeatureOutputs
 from manylabel.engine.torch import TorchEngine
 from manylabel.error import ConfigError, EngineError
-from manylabel.model import Model
+from manylabel.model import TaskModel
 from manylabel.preprocess import Preprocess
 
 ENGINES = ("auto", "torch", "onnxruntime")
 WORTH_IT = 1000  # images from which on the seconds of an ONNX export are regained
 
 
-def choose_engine(wanted: str, model: Model, preprocess: Preprocess, device: torch.device | str, images: int) -> Engine:
+def choose_engine(
+    wanted: str, model: TaskModel, preprocess: Preprocess, device: torch.device | str, images: int
+) -> Engine:
     """The engine of this name. `auto` is ONNX Runtime for many images on a CPU, where it is installed and equal."""
     if wanted not in ENGINES:
         raise ConfigError(f"train.extract_with: {wanted!r} is none of {', '.join(ENGINES)}")

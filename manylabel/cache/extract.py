@@ -40,7 +40,7 @@ from manylabel.data.transform import evaluation_transform, needed_side
 from manylabel.engine import Engine
 from manylabel.error import CheckpointError, TrainingError
 from manylabel.features import Features
-from manylabel.model import Model
+from manylabel.model import TaskModel
 from manylabel.preprocess import Preprocess
 from manylabel.stop import Stopped, StopRequest, unless_stopped
 from manylabel.storage.atomic import sweep, write_json
@@ -92,7 +92,7 @@ class Announcement:
 
 
 def cached_features(
-    model: Model,
+    model: TaskModel,
     table: Table,
     preprocess: Preprocess,
     *,
@@ -136,7 +136,7 @@ def cached_features(
 
 
 def _describe(
-    folder: Path, model: Model, weights: str, table: Table, preprocess: Preprocess, dtype: str, view: View | None
+    folder: Path, model: TaskModel, weights: str, table: Table, preprocess: Preprocess, dtype: str, view: View | None
 ) -> None:
     """facts.json, or the assurance that the one that is there is about the same thing."""
     path = folder / "facts.json"
@@ -165,7 +165,7 @@ def _describe(
 
 
 def _open(
-    folder: Path, model: Model, preprocess: Preprocess, images: int, dtype: str, device: torch.device | str
+    folder: Path, model: TaskModel, preprocess: Preprocess, images: int, dtype: str, device: torch.device | str
 ) -> tuple[dict[str, StageFile], int]:
     """A file for each stage that the model wants to be kept: the one that is there, or a new one. And of how many images
     something was there that cannot be used."""

@@ -12,7 +12,7 @@ import torchvision
 
 from manylabel.config import AugmentConfig
 from manylabel.features import ENTRY
-from manylabel.model import Model
+from manylabel.model import TaskModel
 from manylabel.preprocess import Preprocess
 from manylabel.version import VERSION
 
@@ -28,8 +28,10 @@ class View:
     seed: int
 
 
-def weights_fingerprint(model: Model) -> str:
+def weights_fingerprint(model: TaskModel) -> str:
     digest = hashlib.sha256(model.backbone.name.encode())
+    if getattr(model.backbone.body, "per_task", False) and len(model.backbone.sides) > 1:
+        digest.update(model.name.encode())
     for name, tensor in sorted(model.backbone.state_dict().items()):
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().view(-1).numpy().tobytes())
@@ -58,7 +60,7 @@ def cache_key(
     return digest.hexdigest()[:32]
 
 
-def file_names(model: Model) -> dict[str, str]:
+def file_names(model: TaskModel) -> dict[str, str]:
     """Name of a stage in Features → name of its files: the same stage pooled, or entered elsewhere, is another one."""
     names = {name: f"{name}-mean" if name in model.pooled else name for name in model.feature_names}
     return names if model.backbone.cut is None else {**names, ENTRY: f"{ENTRY}-{model.backbone.cut}"}

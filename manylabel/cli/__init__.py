@@ -19,20 +19,11 @@ from manylabel.cli.data import data_app
 from manylabel.cli.explain import explain
 from manylabel.cli.hard import hard
 from manylabel.cli.lists import backbones, detectors, heads, losses, recipes, settings, texts
-from manylabel.cli.multitask import (
-    evaluate_several,
-    predict_several,
-    refuse,
-    report_several,
-    train_several,
-)
+from manylabel.cli.predict import predict
 from manylabel.error import ManylabelError
-from manylabel.runtime.printable import in_one_line
 from manylabel.runtime.system_error import is_of_the_system, is_out_of_memory, sentence
 from manylabel.runtime.terminal import echo, guard_streams
-from manylabel.several_tasks import model_has_tasks, run_names_tasks
-from manylabel.storage.json_text import to_json
-from manylabel.storage.output import check_apart, check_output
+from manylabel.storage.output import check_apart, check_output, check_outputs
 
 HELP = """Recognise everything in an image at once.
 
@@ -92,7 +83,10 @@ def train(
     head: Annotated[
         str | None, typer.Option(help="see 'manylabel heads'; without --recipe, settings that suit it are used")
     ] = None,
-    task: Annotated[str | None, typer.Option(help="multi_label (any number of labels) or single_label (one)")] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="multi_label (any number of labels), single_label (one) or detection (boxes)")
+    ] = None,
+    task: Annotated[str | None, typer.Option(hidden=True)] = None,
     backbone: Annotated[str | None, typer.Option(help="see 'manylabel backbones'")] = None,
     frozen: Annotated[bool, typer.Option("--frozen", help="train the head only")] = False,
     partial: Annotated[bool, typer.Option("--partial", help="train the head and the backbone's last layers")] = False,
@@ -111,12 +105,14 @@ def train(
     manylabel train photos/labels.csv --backbone efficientnet_lite2 --full --epochs 20 --out runs/full
     manylabel train photos/ --head ml_decoder --out runs/attention
     manylabel train photos/ --transfer rm --head hsq --out runs/mixed
-    manylabel train animals/ --task single_label --out runs/one
+    manylabel train animals/ --kind single_label --out runs/one
     manylabel train scenes --set loss.name=asl --set train.ema=0.999 --out runs/try
     manylabel train --recipe adamv-moe-scenes --out runs/several
     manylabel train --resume --out runs/mine
     """
     chosen = [name for name, flag in (("frozen", frozen), ("partial", partial), ("full", full)) if flag]
+    if task is not None:
+        raise ManylabelError(f"--task names one task of a model; what a task is says --kind: --kind {task}")
     if resume and overwrite:
         raise ManylabelError("--resume and --overwrite exclude each other; choose one")
     if len(chosen) > 1:
@@ -129,7 +125,7 @@ def train(
         )
     asked = {
         "--head": ("head.name", head),
-        "--task": ("task", task),
+        "--kind": ("kind", kind),
         "--backbone": ("backbone.name", backbone),
         **{f"--{name}": ("backbone.freeze", name) for name in chosen},
         "--epochs": ("train.epochs", epochs),
@@ -139,24 +135,17 @@ def train(
     sections: dict[str, Any] = {}
     if head:
         sections["head"] = {"name": head}
-    if task:
-        sections["task"] = task
+    if kind:
+        sections["kind"] = kind
     if backbone:
         sections["backbone"] = {"name": backbone}
     if chosen:
         sections.setdefault("backbone", {})["freeze"] = chosen[0]
     if epochs is not None:
         sections["train"] = {"epochs": epochs}
-    if run_names_tasks(recipe, out, resume):
-        given = {"--head": head, "--task": task, "--backbone": backbone, "--transfer": transfer, "--epochs": epochs}
-        refused = [name for name, value in given.items() if value] + [f"--{name}" for name in chosen]
-        where = data_section(data, data_format, settings) or None
-        train_several(where, out, recipe, seed, settings or [], resume, overwrite, refused)
-        return
     if seed is not None:
         sections.setdefault("train", {})["seed"] = seed
     from manylabel import run
-    from manylabel.printing import print_figures
 
     result = run.train(
         data_section(data, data_format, settings) or None,
@@ -168,8 +157,16 @@ def train(
         overwrite=overwrite,
         **sections,
     )
-    print_figures(result.results)
+    _print(result.results)
     echo(f"report: {out / 'report.html'}\nuse it: manylabel predict {out} IMAGE…")
+
+
+def _print(results: dict[str, Any]) -> None:
+    """Of one task, or of several."""
+    from manylabel.printing import print_figures
+    from manylabel.printing_tasks import print_tasks
+
+    print_tasks(results) if "tasks" in results else print_figures(results)
 
 
 @app.command()
@@ -179,7 +176,7 @@ def evaluate(
     split: Annotated[str | None, typer.Option(help="train, val or test; default: val where there is one")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write results.json here")] = None,
     report_file: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="write a report here")] = None,
-    task: Annotated[str | None, typer.Option(help="of a model for several tasks: only this one")] = None,
+    task: Annotated[str | None, typer.Option(help="of a model with several tasks: only this one")] = None,
     allow_trained: Annotated[
         bool, typer.Option("--allow-trained", help="images that the run was trained on are no failure")
     ] = False,
@@ -197,132 +194,42 @@ def evaluate(
     manylabel evaluate runs/mine --data photos/ --split test --json test.json --report test.html
     """
     from manylabel import run as runs
-    from manylabel.printing import print_figures
     from manylabel.storage.atomic import write_json
 
     check_output(json_file, overwrite)
     check_output(report_file, overwrite)
     check_apart({"--json": json_file, "--report": report_file})
-    if model_has_tasks(run):
-        refuse(["--set"] if settings else [])
-        results = evaluate_several(run, data, task, split, data_format, json_file, report_file, overwrite)
-        _end_evaluation(list(results["tasks"].values()), allow_trained or split == "train")
-        return
-    if task is not None:
-        raise ManylabelError(f"--task is for models with several tasks; {run} has one")
     asked = [f"data.format={data_format}"] if data_format else []
     refuse_set_too(settings, {"--format": "data.format"} if data_format else {})
-    results, extra = runs.evaluate(run, data=data, split=split, settings=[*asked, *(settings or [])])
-    print_figures(results)
+    _check_pictures(run, report_file, overwrite)
+    results, extra = runs.evaluate(run, data=data, task=task, split=split, settings=[*asked, *(settings or [])])
+    _print(results)
     if json_file:
         write_json(json_file, results)
     if report_file:
-        from manylabel.report import write_report
+        _write_report(results, extra, report_file)
+    judged = list(results["tasks"].values()) if "tasks" in results else [results]
+    _end_evaluation(judged, allow_trained or split == "train")
 
-        write_report(results, extra, report_file)
-    _end_evaluation([results], allow_trained or split == "train")
+
+def _write_report(results: dict[str, Any], details: dict[str, Any], path: Path) -> None:
+    from manylabel.report import write_report
+    from manylabel.report.tasks_page import write_tasks_report
+
+    write_tasks_report(results, [], path) if "tasks" in results else write_report(results, details, path)
+
+
+def _check_pictures(run: Path, report: Path | None, overwrite: bool) -> None:
+    """A page of several tasks has its figures in a folder beside it, too."""
+    from manylabel.report.tasks_file import has_tasks
+
+    if report is not None and has_tasks(run):
+        check_outputs(report.parent / "figures", ("[0-9][0-9]-*.png",), overwrite)
 
 
 def _end_evaluation(judged: list[dict[str, Any]], allowed: bool) -> None:
     """Scripts that take figures for those of new images must fail where they are not."""
     if not allowed and any(results["trained_images"] for results in judged):
-        raise typer.Exit(1)
-
-
-@app.command()
-def predict(
-    bundle: Annotated[Path, typer.Argument(help="folder of a bundle or a run")],
-    images: Annotated[list[Path], typer.Argument(help="image files, folders of images, tar and Parquet shards")],
-    as_json: Annotated[bool, typer.Option("--json", help="all labels as JSON on standard output")] = False,
-    top: Annotated[int | None, typer.Option(help="at most so many labels per image", min=1)] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(help="other labels than the trained ones, with commas, or a .txt file of them (zero-shot models)"),
-    ] = None,
-    vectors: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="with --labels: where the word vectors are, if the model knows words by a file"
-        ),
-    ] = None,
-    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="write labels and scores here")] = None,
-    label_studio: Annotated[
-        Path | None,
-        typer.Option("--label-studio", metavar="FILE", help="write tasks for Label Studio here, to correct"),
-    ] = None,
-    task: Annotated[str | None, typer.Option(help="of a model for several tasks: which one")] = None,
-    overlays: Annotated[
-        Path | None,
-        typer.Option("--overlay", metavar="FOLDER", help="of a model that detects: pictures with boxes and masks"),
-    ] = None,
-    score: Annotated[
-        float | None,
-        typer.Option(help="of a model that detects: lowest score of an object; default: best F1", min=0, max=1),
-    ] = None,
-    overwrite: Overwrite = False,
-) -> None:
-    """Say what is in images: the labels whose score reaches their own threshold (--json: all labels).
-
-    Folders are searched for images; tar and Parquet shards are read as they are.
-
-    \b
-    manylabel predict runs/mine holiday.jpg photos/
-    manylabel predict runs/mine holiday.jpg --json --top 5
-    manylabel predict runs/mine shards/*.tar --csv tags.csv
-    manylabel predict runs/words holiday.jpg --labels "cat, tractor, birthday cake"
-    manylabel predict runs/mine photos/ --label-studio tasks.json
-    manylabel predict runs/several holiday.jpg --task objects --overlay found
-    """
-    if model_has_tasks(bundle):
-        given = {"--labels": labels, "--vectors": vectors, "--csv": csv, "--label-studio": label_studio}
-        refuse([name for name, value in given.items() if value])
-        predict_several(bundle, images, task, as_json, top, overlays, score, overwrite)
-        return
-    if task is not None or overlays is not None or score is not None:
-        raise ManylabelError(f"--task, --overlay and --score are for models with several tasks; {bundle} has one")
-    from contextlib import ExitStack
-
-    from manylabel import console
-    from manylabel.data.read.label_studio_config import CONFIG_NAME
-    from manylabel.predict import Predictor, find_images
-    from manylabel.prediction_file import csv_file, label_studio_file
-    from manylabel.printing import prediction_line, written_images
-    from manylabel.zero_shot import label_names
-
-    check_output(csv, overwrite)
-    interface = label_studio.parent / CONFIG_NAME if label_studio else None
-    check_apart({"--csv": csv, "--label-studio": label_studio, "the labelling interface": interface})
-    if label_studio:
-        check_output(label_studio, overwrite)
-        check_output(label_studio.parent / CONFIG_NAME, overwrite)
-    found = find_images(images)
-    predictor = Predictor.load(bundle)
-    if labels is not None:
-        predictor = predictor.for_labels(label_names(labels, "--labels"), text_file=vectors)
-    elif vectors is not None:
-        raise ManylabelError("--vectors goes with --labels")
-    asked = ((csv, csv_file), (label_studio, label_studio_file))
-    read = 0
-    with ExitStack() as files:
-        sinks = [files.enter_context(open_file(path, predictor.labels, top)) for path, open_file in asked if path]
-        advance = files.enter_context(console.counting("predicting", len(found))) if as_json or sinks else None
-        kept = []
-        for prediction in predictor.stream(found, *([advance] if advance else [])):  # lines as soon as they are known
-            read += prediction.error is None
-            for add in sinks:
-                add(prediction)
-            if as_json:
-                kept.append(prediction.plain(top))
-            elif not sinks or prediction.error is not None:
-                echo(in_one_line(prediction_line(prediction, top)))
-    if as_json:
-        echo(to_json(kept))
-    for path, _ in asked:
-        if path:
-            echo(written_images(path, read, len(found)), err=as_json)
-    if label_studio:
-        echo(f"the labelling interface for them is in {label_studio.parent / CONFIG_NAME}", err=as_json)
-    if not read:
         raise typer.Exit(1)
 
 
@@ -335,17 +242,21 @@ def report(
     """Make the HTML report of a run again from its results.json; that of the run itself is replaced."""
     own = out is None or out.absolute() == (run / "report.html").absolute()
     check_output(run / "report.html" if own else out, overwrite or own)
-    if model_has_tasks(run):
-        report_several(run, None if own else out, overwrite)
-        return
     from manylabel.report import report_from_files
+    from manylabel.report.tasks_file import has_tasks
+    from manylabel.report.tasks_page import report_from_run
 
-    echo(report_from_files(run, out))
+    if has_tasks(run):
+        _check_pictures(run, out or run / "report.html", overwrite or own)
+        echo(report_from_run(run, None if own else out))
+    else:
+        echo(report_from_files(run, out))
 
 
 app.command()(compare)
 app.command()(explain)
 app.command()(hard)
+app.command()(predict)
 for listed in (heads, losses, detectors, texts, backbones, recipes, settings):
     app.command()(listed)
 

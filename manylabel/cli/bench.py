@@ -192,10 +192,11 @@ def explain(
     from manylabel.bench.explain import measure, print_rows
     from manylabel.bench.table import write_rows
     from manylabel.data.read import load_data
-    from manylabel.predict import Predictor
+    from manylabel.explain import Explainer
+    from manylabel.inference.predictor import Predictor
 
     check_output(json_file, overwrite)
-    predictor = Predictor.load(run)
+    predictor = Explainer(Predictor.load(run)).predictor
     table = load_data(data)
     chosen = split or ("val" if table.split is not None and "val" in table.split else None)
     if chosen is not None:

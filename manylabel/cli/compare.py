@@ -10,7 +10,6 @@ import typer
 from manylabel.cli.common import Overwrite, refuse_given
 from manylabel.error import ManylabelError
 from manylabel.runtime.terminal import echo
-from manylabel.several_tasks import model_has_tasks
 from manylabel.storage.output import check_outputs
 
 WRITES = (
@@ -59,10 +58,11 @@ def compare(
     from manylabel.compare.label_file import write_label_file
     from manylabel.printing_comparison import print_comparison
     from manylabel.report.comparison_page import losing, write_comparison_page
+    from manylabel.report.tasks_file import has_tasks
     from manylabel.storage.atomic import write_json
 
     check_outputs(out, WRITES, overwrite)
-    if all(model_has_tasks(run) for run in runs):
+    if all(has_tasks(run) for run in runs):
         refuse_given(
             ctx, ("pair", "resamples"), "not for models of several tasks, whose figures have no intervals; leave it out"
         )

@@ -24,7 +24,7 @@ def _table(path: str, data_format: str | None, settings: list[str] | None) -> tu
     from manylabel.config import make_config
     from manylabel.data.read import read_table
 
-    config = make_config(None, settings or [], data=data_section(path, data_format, settings)).data
+    config = make_config(None, settings or [], data=data_section(path, data_format, settings)).only.data
     return read_table(config), config
 
 
@@ -157,7 +157,7 @@ def convert(
 
     if images not in (None, "leave", "link", "copy"):
         raise ManylabelError(f"--images is leave, link or copy, not {images!r}")
-    config = make_config(None, settings or [], data=data_section(path, data_format, settings)).data
+    config = make_config(None, settings or [], data=data_section(path, data_format, settings)).only.data
     done = run_convert(config, out, to, images=images, split=part, overwrite=overwrite)  # type: ignore[arg-type]
     for note in done.notes:
         echo(f"  · {note}")

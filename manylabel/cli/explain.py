@@ -27,6 +27,7 @@ def explain(
     stage: Annotated[
         str | None, typer.Option(help="stage of the backbone, e.g. stage4; default: final, or all of the attention")
     ] = None,
+    task: Annotated[str | None, typer.Option(help="of a model with several tasks: which one")] = None,
     out: Annotated[Path, typer.Option(help="folder for the pictures and sheet.png")] = Path("explanations"),
     heads: Annotated[bool, typer.Option("--heads", help="a picture for each attention head, too")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="scores, maps and files as JSON on standard output")] = False,
@@ -44,10 +45,11 @@ def explain(
     from manylabel.explain import Explainer
     from manylabel.explain.method import ATTENTION
     from manylabel.explain.picture_folder import PictureFolder
-    from manylabel.predict import Predictor, find_images
+    from manylabel.inference.images import find_images
+    from manylabel.inference.predictor import Predictor
 
     found = find_images(images)
-    explainer = Explainer(Predictor.load(bundle), method, stage)
+    explainer = Explainer(Predictor.load(bundle), method, stage, task)
     if heads and explainer.method != ATTENTION:
         raise ManylabelError(
             f"--heads is for --method attention; here {explainer.method} is used, which has no heads to show"

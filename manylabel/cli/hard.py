@@ -22,6 +22,7 @@ def hard(
     second: Annotated[
         Path | None, typer.Argument(metavar="RUN2", help="another run on the same images, to compare with the first")
     ] = None,
+    task: Annotated[str | None, typer.Option(help="of runs with several tasks: which one")] = None,
     label: Annotated[
         list[str] | None, typer.Option(help="list the images of this label, e.g. banana; may be repeated")
     ] = None,
@@ -73,8 +74,8 @@ def hard(
     from manylabel.printing_hard import print_hard
 
     found, data = study_runs(
-        read_run(run),
-        read_run(second) if second else None,
+        read_run(run, task=task),
+        read_run(second, task=task) if second else None,
         labels=label or [],
         top=top,
         hard=hard_cost,

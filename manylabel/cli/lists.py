@@ -32,7 +32,7 @@ def detectors() -> None:
     """List what finds boxes and masks in a recipe with several tasks, with its options.
 
     \b
-    manylabel train voc12/ --recipe adamv-moe-voc --set tasks.objects.detector.stages=1
+    manylabel train voc12/ --recipe adamv-moe-voc --set tasks.objects.head.stages=1
     """
     from manylabel.detect import DETECTORS
     from manylabel.printing import print_registry

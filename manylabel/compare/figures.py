@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from manylabel.core.colours import COLOURS
 from manylabel.core.comparison import Comparison, Difference, ExpertLoad, PairGap
-from manylabel.report.drawing import COLOURS, axes_in, colour, plain, slug
+from manylabel.report.drawing import axes_in, colour, plain, slug
 
 MOST_LABELS = 100  # in one picture of differences
 

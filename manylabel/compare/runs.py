@@ -13,16 +13,17 @@ import numpy as np
 
 from manylabel.compare.run_results import RunDetails, RunResults
 from manylabel.compare.schema import check_scores, checked_results
-from manylabel.config import load_yaml
+from manylabel.config import load_yaml, migrated
 from manylabel.error import DataError
 from manylabel.figure import at
 from manylabel.report.detail import clean_experts
 from manylabel.report.task_schema import clean_task_results
+from manylabel.report.tasks_file import warnings_of
 from manylabel.report.value import number
 from manylabel.score_file import FILE_NAME, Scores, read_scores
-from manylabel.several_tasks import warnings_of
 from manylabel.storage.json_text import read_object
 from manylabel.storage.plain_file import MB
+from manylabel.suggest import closest
 from manylabel.training.history import read_history
 
 NAMED = 10  # labels in a note
@@ -41,6 +42,8 @@ class Run:
     settings: Settings  # flat: "head.name" → value; empty where there is no config.yaml
     scores: Scores | None
     seconds: float | None  # of training
+    config: Path | None = None  # the settings' file
+    task: str | None = None  # of a run with several
 
     @property
     def labels(self) -> list[str]:
@@ -107,33 +110,49 @@ def never_trained_notes(methods: Sequence[Method]) -> list[str]:
     return notes
 
 
-def read_run(folder: Path, keys: Sequence[str] = ("mAP", "labels", "data", "model")) -> Run:
-    """`keys`: what the results must have."""
-    folder = Path(folder)
+def read_run(folder: Path, keys: Sequence[str] = ("mAP", "labels", "data", "model"), task: str | None = None) -> Run:
+    """`keys`: what the results must have. `task`: one of a run with several, which has results of its own."""
+    run = Path(folder)
+    folder = run if task is None else _task_folder(run, task)
     given = _read(folder / "results.json" if folder.is_dir() else folder)
     home = folder if folder.is_dir() else folder.parent
     for key in keys:
         if key not in given:
+            several = f"; choose one with --task: {', '.join(given['tasks'])}" if "tasks" in given else ""
             raise DataError(
                 f"{folder} holds no results of {'several tasks' if key == 'tasks' else 'one task'} ({key!r} is missing)"
+                f"{several}"
             )
     with told_of(folder):
         results = cast(RunResults, clean_task_results(given)) if "tasks" in keys else checked_results(given)
         told = _read(home / "details.json") if folder.is_dir() and (home / "details.json").is_file() else {}
         details: RunDetails = {"experts": clean_experts(told.get("experts"), "details.experts")}
-    config = home / "config.yaml"
+    config = (home if task is None else run) / "config.yaml"
+    there = config.is_file() and folder.is_dir()
     scores = read_scores(home) if folder.is_dir() else None
     if scores is not None:
         check_scores(scores.scores.shape, results, str(home / FILE_NAME))
     return Run(
-        home.name if folder.is_dir() else folder.stem,
+        run.name if folder.is_dir() else folder.stem,
         folder,
         results,
         details,
-        flat(load_yaml(config)) if config.is_file() and folder.is_dir() else {},
+        flat(migrated(load_yaml(config))) if there else {},
         scores,
-        _seconds(home / "metrics.jsonl") if folder.is_dir() else None,
+        _seconds((home if task is None else run) / "metrics.jsonl") if folder.is_dir() else None,
+        config if there else None,
+        task,
     )
+
+
+def _task_folder(run: Path, task: str) -> Path:
+    known = sorted(path.parent.name for path in run.glob("tasks/*/results.json"))
+    if task not in known:
+        there = (
+            f" with labels among {', '.join(known)}" if known else f" in {run}, which has one task or none with labels"
+        )
+        raise DataError(f"there is no task {task!r:.60}{there}{closest(task, known)}")
+    return run / "tasks" / task
 
 
 def _seconds(path: Path) -> float | None:

@@ -10,7 +10,7 @@ from manylabel.compare.runs import Method, Run, never_trained_notes, warnings_ab
 from manylabel.core.described import Words
 from manylabel.core.task_comparison import Spread, TaskComparison, TaskCost, TaskMethod
 from manylabel.error import DataError
-from manylabel.several_tasks import check_results
+from manylabel.report.tasks_file import check_results
 from manylabel.storage.output import MADE_BY
 
 SCHEMA = 1

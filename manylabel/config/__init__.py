@@ -5,63 +5,67 @@ Parts that can be exchanged (head, loss, …) are a registry name with options: 
 or just `head: linear`. Their options are checked by the registry that owns them.
 """
 
-from manylabel.config.multitask import (
-    SELECTION_PRESETS,
-    ExpertsConfig,
-    MultiTaskConfig,
-    SelectionConfig,
-    StepsConfig,
-    TaskConfig,
-    VitConfig,
-)
+from manylabel.config.kind import KIND_DEFAULTS, KindDefaults, register_kind
+from manylabel.config.migrate import migrated
 from manylabel.config.option import Part, option
-from manylabel.config.parse import dump, parse, plain
+from manylabel.config.parse import as_stored, dump, parse, plain
 from manylabel.config.recipe import (
+    config_of,
     load_recipe,
     load_yaml,
     make_config,
     merge,
+    names_tasks,
     override,
     recipe_folder,
     recipe_names,
 )
 from manylabel.config.schema import (
-    OWN_LOSS,
+    LABELS,
+    AdaptConfig,
     AugmentConfig,
     BackboneConfig,
     Config,
     DataConfig,
     ScenesConfig,
+    TaskConfig,
     TrainConfig,
     ZeroShotConfig,
 )
+from manylabel.config.shorthand import has_one_task
+from manylabel.config.vit import ExpertsConfig, VitConfig
 
 __all__ = [
-    "OWN_LOSS",
-    "SELECTION_PRESETS",
+    "KIND_DEFAULTS",
+    "LABELS",
+    "AdaptConfig",
     "AugmentConfig",
     "BackboneConfig",
     "Config",
     "DataConfig",
     "ExpertsConfig",
-    "MultiTaskConfig",
+    "KindDefaults",
     "Part",
     "ScenesConfig",
-    "SelectionConfig",
-    "StepsConfig",
     "TaskConfig",
     "TrainConfig",
     "VitConfig",
     "ZeroShotConfig",
+    "as_stored",
+    "config_of",
     "dump",
+    "has_one_task",
     "load_recipe",
     "load_yaml",
     "make_config",
     "merge",
+    "migrated",
+    "names_tasks",
     "option",
     "override",
     "parse",
     "plain",
     "recipe_folder",
     "recipe_names",
+    "register_kind",
 ]

@@ -6,20 +6,22 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from manylabel.config.multitask import MultiTaskConfig, TaskConfig
 from manylabel.config.option import Part
-from manylabel.config.schema import Config
+from manylabel.config.schema import Config, TaskConfig
+from manylabel.config.shorthand import AT_THE_TOP
 
 NAMED = "NAME"  # stands for a task's name
 
 
 def settings_of_one_task() -> list[tuple[str, str, str]]:
-    """(key, default, meaning) of a run that asks one question."""
-    return list(_walk(Config(), ""))
+    """(key, default, meaning) of a run with one task."""
+    of_task = [row for row in _walk(TaskConfig(), "") if row[0].partition(".")[0] in AT_THE_TOP]
+    return [*of_task, *(row for row in _walk(Config(), "") if not row[0].startswith("tasks"))]
 
 
 def settings_of_several_tasks() -> list[tuple[str, str, str]]:
-    return list(_walk(MultiTaskConfig(tasks={NAMED: TaskConfig()}), ""))
+    """The same of each task among several."""
+    return list(_walk(TaskConfig(), f"tasks.{NAMED}."))
 
 
 def settings_of(options: Any, before: str) -> list[tuple[str, str, str]]:
@@ -34,8 +36,8 @@ def _walk(section: Any, before: str) -> Iterator[tuple[str, str, str]]:
             yield f"{key}.name", value.name, text
         elif is_dataclass(value):
             yield from _walk(value, f"{key}.")
-        elif isinstance(value, dict) and NAMED in value:
-            yield from _walk(value[NAMED], f"{key}.{NAMED}.")
+        elif each.name == "tasks":
+            continue
         else:
             yield key, written(value), text
 

@@ -11,6 +11,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import yaml
 
 from manylabel.config.option import Part
+from manylabel.config.schema import Config
+from manylabel.config.shorthand import fold
 from manylabel.error import ConfigError
 from manylabel.suggest import closest
 
@@ -131,4 +133,10 @@ def plain(config: Any) -> dict[str, Any]:
 
 
 def dump(config: Any) -> str:
-    return yaml.safe_dump(plain(config), sort_keys=False, allow_unicode=True)
+    """As a file holds it."""
+    return yaml.safe_dump(as_stored(config), sort_keys=False, allow_unicode=True)
+
+
+def as_stored(config: Any) -> dict[str, Any]:
+    """Plain values, those of a run's only task at the top."""
+    return fold(config, plain(config)) if isinstance(config, Config) else plain(config)

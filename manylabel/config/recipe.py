@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from manylabel.config.multitask import MultiTaskConfig
+from manylabel.config.kind import defaults_of
+from manylabel.config.migrate import refuse_old_names
 from manylabel.config.option import Part
 from manylabel.config.parse import parse
-from manylabel.config.schema import OWN_LOSS, Config
+from manylabel.config.schema import ADAPT_PRESETS, LABELS, PRESET_K, Config, TaskConfig
+from manylabel.config.shorthand import AT_THE_TOP, PARTS, default_name, unfold
 from manylabel.error import ConfigError
 from manylabel.storage.yaml_text import parse_yaml, read_yaml
 from manylabel.suggest import closest
@@ -47,11 +49,14 @@ def load_recipe(name: str) -> dict[str, Any]:
     return load_yaml(path)
 
 
-def override(values: dict[str, Any], settings: Iterable[str]) -> dict[str, Any]:
+# --- overrides ----------------------------------------------------------------------------------------------------------
+
+
+def override(values: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
     """`values` with each 'a.b=c' applied. Another name for a part drops the old part's options, whatever the order."""
     pairs = [_setting(setting) for setting in settings]
     names_first = sorted(pairs, key=lambda pair: pair[0][-1] != "name")
-    merged = _copy(values)
+    merged = dict(values)
     for keys, value in names_first:
         nested: dict[str, Any] = {keys[-1]: value}
         for key in reversed(keys[:-1]):
@@ -66,7 +71,8 @@ def _setting(text: str) -> tuple[list[str], Any]:
     keys = key.strip().split(".")
     if not equals or not all(keys):
         raise ConfigError(f"--set {text!r} is not of the form section.key=value, e.g. --set train.epochs=20")
-    if keys[0] == "text" and len(keys) == 2:  # all options there are text, and 'none' is the name of one
+    of_task = keys[2:] if keys[0] == "tasks" else keys
+    if of_task[:1] == ["text"] and len(of_task) == 2:  # all options there are text, and 'none' is the name of one
         return keys, value
     if _is_text(keys):
         said = keys == ["backbone", "weights"]  # there 'none' means random ones
@@ -74,12 +80,9 @@ def _setting(text: str) -> tuple[list[str], Any]:
     return keys, parse_yaml(value, f"--set {text!r:.200}", ConfigError)
 
 
-SEVERAL = ("tasks", "vit", "experts", "selection")  # sections that only a recipe of several tasks has
-
-
 def _is_text(keys: list[str]) -> bool:
     """Whether the field is text: there a delimiter like | or , must not be read as YAML."""
-    hint: Any = MultiTaskConfig if keys[0] in SEVERAL else Config
+    hint: Any = TaskConfig if keys[0] in AT_THE_TOP else Config
     for key in keys:
         if get_origin(hint) is dict:  # a task by its name
             hint = get_args(hint)[1]
@@ -88,27 +91,44 @@ def _is_text(keys: list[str]) -> bool:
     return hint is str or (get_origin(hint) in (Union, types.UnionType) and str in get_args(hint))
 
 
-def _copy(values: dict[str, Any]) -> dict[str, Any]:
-    return {k: _copy(v) if isinstance(v, dict) else v for k, v in values.items()}
+# --- one thing laid over another ----------------------------------------------------------------------------------------
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Config values with others laid on top, section by section; a part with another name replaces the old one whole."""
-    merged = _copy(dict(base))
-    defaults = Config()
+    merged = dict(base)
     for key, value in over.items():
-        default = getattr(defaults, key, None)
-        if isinstance(default, Part):
-            old, new = _named(merged.get(key, {})), _named(value)
-            renamed = isinstance(new, dict) and "name" in new and new["name"] != old.get("name", default.name)
-            merged[key] = new if renamed or not isinstance(new, dict) else {**old, **new}
+        old = merged.get(key)
+        if key in PARTS:
+            merged[key] = _part_over(key, old, value)
+        elif key == "tasks" and isinstance(old, Mapping) and isinstance(value, Mapping):
+            merged[key] = {**old, **{name: _task_over(old.get(name), one) for name, one in value.items()}}
+        elif key == "backbone" and _renamed(old, value):  # options are of one kind of backbone
+            merged[key] = _laid_over({k: v for k, v in dict(old or {}).items() if k != "options"}, value)
         else:
-            merged[key] = _laid_over(merged.get(key), value)
+            merged[key] = _laid_over(old, value)
     return merged
 
 
+def _renamed(old: Any, new: Any) -> bool:
+    both = isinstance(old, Mapping) and isinstance(new, Mapping)
+    return both and "name" in new and new["name"] != old.get("name", new["name"])
+
+
+def _task_over(old: Any, new: Any) -> Any:
+    return merge(old, new) if isinstance(old, Mapping) and isinstance(new, Mapping) else new
+
+
+def _part_over(part: str, old: Any, new: Any) -> Any:
+    old, new = _named({} if old is None else old), _named(new)
+    if not isinstance(new, Mapping) or not isinstance(old, Mapping):
+        return new
+    renamed = "name" in new and new["name"] != old.get("name", default_name(part))
+    return dict(new) if renamed else {**old, **new}
+
+
 def _laid_over(old: Any, new: Any) -> Any:
-    if not (isinstance(old, dict) and isinstance(new, Mapping)):
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
         return new
     return {**old, **{key: _laid_over(old.get(key), value) for key, value in new.items()}}
 
@@ -118,16 +138,125 @@ def _named(part: Any) -> Any:
     return {"name": part} if isinstance(part, str) else part
 
 
+# --- a config -----------------------------------------------------------------------------------------------------------
+
+
+def names_tasks(recipe: Mapping[str, Any], settings: Iterable[str] = (), sections: Mapping[str, Any] = {}) -> bool:
+    """Whether tasks have names in any of these."""
+    return "tasks" in recipe or "tasks" in sections or any(text.startswith("tasks.") for text in settings)
+
+
 def make_config(recipe: str | Mapping[str, Any] | None = None, settings: Iterable[str] = (), **sections: Any) -> Config:
-    """A config from a recipe, then sections (dicts, or names of parts), then --set overrides; later ones win."""
+    """A config from a recipe, then sections (dicts, or names of parts), then --set overrides; later ones win.
+
+    Where tasks have names, `data` is for those that name none.
+    """
     base = load_recipe(recipe) if isinstance(recipe, str) else recipe or {}
-    values = override(merge(base, sections), settings)
-    if (own := OWN_LOSS.get(str(values.get("task")))) is not None:
-        loss = _named(values.get("loss", {}))
-        values["loss"] = {"name": own, **loss} if isinstance(loss, dict) else loss
-    defaults = Config()
-    for key, value in values.items():  # 'head.dropout=0.1' alone means the default head
-        default = getattr(defaults, key, None)
-        if isinstance(default, Part) and isinstance(value, dict):
-            value.setdefault("name", default.name)
-    return parse(Config, values)
+    settings = list(settings)
+    asked = override({}, settings)
+    for values in (base, sections, asked):
+        refuse_old_names(values)
+    if not names_tasks(base, settings, sections):
+        values = override(merge(base, sections), settings)
+        return config_of(_with_presets(values, asked))
+    data = sections.pop("data", None)
+    if "tasks" not in base and (any(key in base for key in AT_THE_TOP) or "tasks" not in sections):
+        base = unfold(base)
+    _check_tasks(base.get("tasks"), sections.get("tasks"), asked.get("tasks"))
+    values = _with_presets(override(merge(base, sections), settings), asked)
+    return config_of(_with_data(_without_left_out(values), data))
+
+
+def config_of(values: Mapping[str, Any]) -> Config:
+    """From plain values, as a file holds them."""
+    known = [*AT_THE_TOP, *(field.name for field in fields(Config))]
+    for key in values:
+        if key not in known:
+            raise ConfigError(f"there is no setting {key!r:.200}{closest(str(key), known)}")
+    at_the_top, values = "tasks" not in values, unfold(values)
+    tasks = values["tasks"]
+    if not isinstance(tasks, Mapping) or not tasks:
+        raise ConfigError("tasks must name one task or more, each with a kind and its data")
+    values["tasks"] = {name: _whole_task(t, "" if at_the_top else f"tasks.{name}.") for name, t in tasks.items()}
+    for part in ("optimiser", "schedule"):
+        if isinstance(values.get(part), Mapping):  # 'optimiser.lr=0.1' alone means the default optimiser
+            values[part] = {"name": default_name(part), **values[part]}
+    try:
+        return parse(Config, values)
+    except ConfigError as error:
+        if at_the_top:  # in the words in which it was said
+            error.args = (str(error).replace(f"tasks.{LABELS}.", ""),)
+        raise
+
+
+def _whole_task(task: Any, where: str) -> dict[str, Any]:
+    """With the names of its parts, which depend on its kind, and its data as a mapping."""
+    if not isinstance(task, Mapping):
+        raise ConfigError(f"{where.rstrip('.')} takes settings of its own (a mapping), not {task!r:.100}")
+    whole = dict(task)
+    if isinstance(whole.get("data"), str):  # data: photos/ is short for data: {path: photos/}
+        whole["data"] = {"path": whole["data"]}
+    if not isinstance(whole.get("data", {}), Mapping):
+        raise ConfigError(f"{where}data takes a path, or settings of its own (a mapping), not {whole['data']!r:.100}")
+    own = defaults_of(str(whole.get("kind", TaskConfig().kind)), f"{where}kind")
+    usual = {"neck": default_name("neck"), "text": default_name("text"), "head": own.head, "loss": own.loss}
+    for part, name in usual.items():
+        given = _named(whole.get(part, {}))
+        whole[part] = {"name": name, **given} if isinstance(given, Mapping) else given
+    return whole
+
+
+def _with_presets(values: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said beside a preset goes on top of it; a preset that --set asks for goes on top of the recipe."""
+    for section in (values, asked):
+        adapt = section.get("train", {}).get("adapt") if isinstance(section.get("train"), Mapping) else None
+        if not isinstance(adapt, Mapping) or str(adapt.get("preset")) not in ADAPT_PRESETS:
+            continue
+        name = str(adapt["preset"])
+        own = {**values["train"].get("adapt", {}), **ADAPT_PRESETS[name], **adapt}
+        values = {**values, "train": {**values["train"], "adapt": own}}
+        backbone = _laid_over(dict(values.get("backbone", {})), {"options": {"k": PRESET_K[name]}})
+        values["backbone"] = _laid_over(backbone, section.get("backbone", {}))
+    return values
+
+
+def _check_tasks(named: Any, given: Any, asked: Any) -> None:
+    """A task that only --set names is a slip, unless it says of what kind it is."""
+    known = {**(named if isinstance(named, Mapping) else {}), **(given if isinstance(given, Mapping) else {})}
+    for name, task in asked.items() if isinstance(asked, Mapping) else ():
+        if name not in known and not (isinstance(task, Mapping) and "kind" in task):
+            raise ConfigError(
+                f"--set tasks.{name}: there is no such task (a new one needs a kind){closest(str(name), known)}"
+            )
+
+
+def _without_left_out(values: dict[str, Any]) -> dict[str, Any]:
+    """--set tasks.labels=none leaves a task of the recipe out."""
+    tasks, train = values.get("tasks"), values.get("train")
+    if not isinstance(tasks, Mapping):
+        return values
+    left_out = [name for name, task in tasks.items() if task in (None, "none")]
+    values = {**values, "tasks": {name: task for name, task in tasks.items() if name not in left_out}}
+    if isinstance(train, Mapping) and train.get("first") in (*left_out, "none"):
+        values["train"] = {**train, "first": None, "first_steps": 0}
+    return values
+
+
+def _with_data(values: dict[str, Any], data: Any) -> dict[str, Any]:
+    """`data` for tasks that name none; an error where none takes it."""
+    tasks = values.get("tasks")
+    if data is None or not isinstance(tasks, Mapping):
+        return values
+    data, taken = {"path": data} if isinstance(data, str) else data, False
+    found = {}
+    for name, task in tasks.items():
+        own = task.get("data") if isinstance(task, Mapping) else None
+        if isinstance(task, Mapping) and not (isinstance(own, str) or (own or {}).get("path")):
+            taken, task = True, {**task, "data": {**data, **(own or {})}}
+        found[name] = task
+    if not taken:
+        raise ConfigError(
+            f"every task of this recipe names its own data; leave {data.get('path')} out, or set it for a task: "
+            f"--set tasks.{next(iter(tasks), 'NAME')}.data.path=…"
+        )
+    return {**values, "tasks": found}

@@ -73,7 +73,10 @@ class BackboneConfig:
     """The image encoder."""
 
     name: str = option("efficientnet_lite0", "a bundled backbone, any timm model, or moe_vit")
-    weights: str = option("auto", "auto, pip, hub, none (random), or a local .safetensors/.pth file")
+    weights: str = option(
+        "auto",
+        "auto, pip, hub, none (random), or a local .safetensors/.pth file; of moe_vit also the name of a timm ViT",
+    )
     image_size: int | None = option(None, "side in pixels; none = what the weights were trained for")
     enlarge: float = option(
         1.0, "without image_size: so many times the side that the weights were trained for, in steps of 32 pixels"
@@ -118,16 +121,63 @@ class AugmentConfig:
             require(0 <= value < 1000, f"augment.{name}", value, "0 or more")
 
 
+ADAPT_PRESETS: dict[str, dict[str, int | float]] = {
+    # how often the paper looks is ours
+    "paper": {"every": 200, "patience": 2000, "start": 0, "held_out": 0.01, "min_decrease": 0.0, "max_experts": 0},
+    "reference": {
+        "every": 2000,
+        "patience": 5000,
+        "start": 40000,
+        "held_out": 0.01,
+        "min_decrease": 0.0,
+        "max_experts": 0,
+    },
+}
+PRESET_K = {"paper": 1, "reference": 2}  # experts of a token to begin with: backbone.options.k
+
+
+@dataclass(frozen=True)
+class AdaptConfig:
+    """Adaptive expert selection: how many experts a task's tokens use (AdaMV-MoE, Algorithm 1)."""
+
+    enabled: bool = option(False, "let every task find its own number of experts by its held-out loss")
+    preset: Literal["own", "paper", "reference"] = option(
+        "own", "paper or reference: begin with the paper's figures below, or those of its released code"
+    )
+    every: int = option(2000, "steps between two looks at the held-out loss")
+    patience: int = option(2000, "Δn: steps without a lower held-out loss after which a task may have one expert more")
+    min_decrease: float = option(
+        0.0,
+        "a held-out loss that falls by less than this share in Δn steps stands still; 0 = only one that does not fall",
+    )
+    max_experts: int = option(
+        0, "experts of a token that a task may grow to; 0 = all that a layer has, as in the paper"
+    )
+    start: int = option(0, "steps before the first look")
+    held_out: float = option(0.01, "share of the training images that is held out, and whose loss is looked at")
+
+    def __post_init__(self) -> None:
+        for name in ("every", "patience"):
+            require(getattr(self, name) >= 1, f"train.adapt.{name}", getattr(self, name), "1 or more")
+        for name in ("start", "max_experts"):
+            require(getattr(self, name) >= 0, f"train.adapt.{name}", getattr(self, name), "0 or more")
+        require(0 <= self.min_decrease < 1, "train.adapt.min_decrease", self.min_decrease, "at least 0 and below 1")
+        require(0 < self.held_out < 1, "train.adapt.held_out", self.held_out, "between 0 and 1")
+
+
 @dataclass(frozen=True)
 class TrainConfig:
-    """The training loop."""
+    """The training loop. A step takes a batch of every task and changes the weights once."""
 
-    epochs: int = option(12, "passes over the training images")
-    batch_size: int = option(64, "images in a step of one process")
-    accumulate: int = option(1, "steps whose gradients are added before the weights change")
+    epochs: int = option(12, "passes over the training images (of the leading task, the first one)")
+    steps: int = option(0, "changes of the weights, in place of epochs; 0 = as many as the epochs need")
+    batch_size: int = option(64, "images in a step of one process, of tasks that name no number of their own")
+    accumulate: int = option(1, "batches whose gradients are added before the weights change")
     clip: float = option(0.0, "largest gradient norm; 0 = off")
     ema: float = option(0.0, "decay of the averaged weights that are then used for everything; 0 = off")
     head_first: int = option(0, "epochs of the head alone, on cached features, before the backbone is trained as well")
+    first: str | None = option(None, "a task that is trained alone before all of them are")
+    first_steps: int = option(0, "steps of that task alone")
     amp: Literal["no", "auto", "bf16", "fp16"] = option(
         "no", "mixed precision; auto = bf16 where a backbone is trained on a device that computes with it"
     )
@@ -139,40 +189,89 @@ class TrainConfig:
         "auto", "what computes cached features; auto = onnxruntime for many images on a CPU, if installed, else torch"
     )
     checkpoint_minutes: float = option(5.0, "also save in mid-epoch when this much time has passed")
-    keep: Literal["best", "last"] = option("best", "which epoch's weights leave the run; best = on the validation part")
+    evaluate_every: int = option(
+        0,
+        "steps between two evaluations on the val images; 0 = after every epoch, and with train.steps at the end only",
+    )
+    keep: Literal["best", "last"] = option(
+        "best", "which weights leave the run; best = on the val images, of several tasks by train.best_by"
+    )
+    best_by: str | None = option(
+        None, "with several tasks: the task whose figure chooses the best weights, or mean; none = the last are kept"
+    )
+    adapt: AdaptConfig = option(AdaptConfig(), "how many experts a task uses")
+    weigh_costs: bool = option(
+        False,
+        "multiply what the shared network costs (the balance of routers) by the task's weight, as AdaMV-MoE's released code "
+        "does; its paper does not",
+    )
     trackers: tuple[str, ...] = option((), "tensorboard, mlflow, wandb; metrics.jsonl is always written")
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "accumulate"):
             value = getattr(self, name)
             require(value >= 1, f"train.{name}", value, "1 or more")
-        require(self.head_first >= 0, "train.head_first", self.head_first, "0 or more")
+        for name in ("steps", "head_first", "first_steps", "evaluate_every", "clip", "checkpoint_minutes"):
+            require(getattr(self, name) >= 0, f"train.{name}", getattr(self, name), "0 or more")
         require(0 <= self.views <= 1000, "train.views", self.views, "0 to 1000")
         require(0 <= self.ema < 1, "train.ema", self.ema, "at least 0 and below 1 (0.9997 is usual for long runs)")
         require(0 <= self.seed < 2**32, "train.seed", self.seed, "0 to 2³² − 1")
-        require(self.clip >= 0, "train.clip", self.clip, "0 or more")
-        require(self.checkpoint_minutes >= 0, "train.checkpoint_minutes", self.checkpoint_minutes, "0 or more")
 
 
-# What trains tasks of a kind unless somebody says otherwise, where that is not Config.loss.
-OWN_LOSS = {"single_label": "cross_entropy"}  # the labels compete
+@dataclass(frozen=True)
+class TaskConfig:
+    """One task: what is asked, of which images, and how it is learned."""
+
+    kind: str = option(
+        "multi_label",
+        "multi_label (any number of labels in an image), single_label (exactly one of them) or detection (boxes, and masks "
+        "where the data has them)",
+    )
+    data: DataConfig = option(DataConfig(), "images and labels")
+    image_size: int | None = option(None, "side of its images in pixels; none = that of the backbone")
+    batch_size: int | None = option(None, "its images in a step of one process; none = train.batch_size")
+    neck: Part = option(Part("none"), "what happens to features between backbone and head")
+    head: Part = option(Part("linear"), "features to logits; of detection a detector")
+    text: Part = option(Part("none"), "names of labels to vectors, for heads that work with words")
+    zero_shot: ZeroShotConfig = option(ZeroShotConfig(), "labels that training never tells")
+    loss: Part = option(Part("bce"), "logits and labels to one number; a detector has its own")
+    augment: AugmentConfig = option(AugmentConfig(), "changes to training images")
+    weight: float = option(1.0, "weight of its loss beside those of other tasks")
+    lr_scale: float = option(
+        1.0, "rate of its own parts (embeddings, router, neck, head) as a multiple of optimiser.lr"
+    )
+
+    def __post_init__(self) -> None:
+        size, batch = self.image_size, self.batch_size
+        require(size is None or 16 <= size <= 4096, "image_size", size, "none, or 16 to 4096 pixels")
+        require(batch is None or batch >= 1, "batch_size", batch, "none, or 1 or more")
+        require(self.weight >= 0, "weight", self.weight, "0 or more")
+        require(self.lr_scale > 0, "lr_scale", self.lr_scale, "above 0")
+
+
+LABELS = "labels"  # the name of the task of a run that names none
 
 
 @dataclass(frozen=True)
 class Config:
-    """Everything a run needs to be repeated."""
+    """Everything a run needs to be repeated. In files, a run with one task has its settings at the top (shorthand.py)."""
 
-    task: Literal["multi_label", "single_label"] = option(
-        "multi_label", "any number of labels in an image, or exactly one of them"
-    )
-    data: DataConfig = option(DataConfig(), "images and labels")
-    backbone: BackboneConfig = option(BackboneConfig(), "the image encoder")
-    neck: Part = option(Part("none"), "what happens to features between backbone and head")
-    head: Part = option(Part("linear"), "features to logits")
-    text: Part = option(Part("none"), "names of labels to vectors, for heads that work with words")
-    zero_shot: ZeroShotConfig = option(ZeroShotConfig(), "labels that training never tells")
-    loss: Part = option(Part("bce"), "logits and labels to one number")
+    tasks: dict[str, TaskConfig] = option({LABELS: TaskConfig()}, "the tasks by name")
+    backbone: BackboneConfig = option(BackboneConfig(), "the image encoder that they share")
     optimiser: Part = option(Part("adamw"), "how weights change")
     schedule: Part = option(Part("one_cycle"), "how the rate changes over time")
-    augment: AugmentConfig = option(AugmentConfig(), "changes to training images")
     train: TrainConfig = option(TrainConfig(), "the loop")
+
+    @property
+    def only(self) -> TaskConfig:
+        """The task of a run that has one."""
+        (task,) = self.tasks.values()
+        return task
+
+    @property
+    def lead(self) -> str:
+        """The task whose epochs are counted."""
+        return next(iter(self.tasks))
+
+    def batch_size(self, task: str) -> int:
+        return self.tasks[task].batch_size or self.train.batch_size

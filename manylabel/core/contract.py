@@ -22,7 +22,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
         if changed:
             where = f"{name or 'the model'} ({type(module).__name__})"
             raise ConfigError(
-                f"{where} changes its {min(changed)} during a pass in evaluation; a model must answer for many threads: "
+                f"{where} changes its {min(changed)!r} during a pass in evaluation; a model must answer for many threads: "
                 "give what happened on the way to the trace, and keep nothing"
             )
 
@@ -32,7 +32,7 @@ def _state(module: nn.Module) -> dict[str, tuple[Any, ...]]:
     held: dict[str, tuple[Any, ...]] = {}
     for key, value in vars(module).items():
         if isinstance(value, dict):  # parameters, buffers, modules, hooks
-            held |= {f"{key}.{name}" if key.startswith("_") else key: _identity(one) for name, one in value.items()}
+            held |= {f"{key}.{name}": _identity(one) for name, one in value.items()}
         else:
             held[key] = _identity(value)
     return held
@@ -41,4 +41,6 @@ def _state(module: nn.Module) -> dict[str, tuple[Any, ...]]:
 def _identity(value: Any) -> tuple[Any, ...]:
     if isinstance(value, Tensor):
         return id(value), value._version if not value.is_inference() else 0
+    if isinstance(value, (list, tuple, set)):
+        return id(value), *(_identity(one) for one in value)
     return (value,) if isinstance(value, (bool, int, float, str, type(None))) else (id(value),)

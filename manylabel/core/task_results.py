@@ -6,6 +6,8 @@ from typing import NotRequired, TypedDict
 
 from manylabel.core.described import Described
 
+SCHEMA = 2  # of such a results.json
+
 
 class NeverTrained(TypedDict):
     """A label of the judged images that no training image had."""
@@ -32,6 +34,7 @@ class TaskResults(Described):
     loss_note: NotRequired[str]
     value: NotRequired[float | None]  # of the goal
     figures: dict[str, float | None]
+    head: NotRequired[str]
     experts: int  # of a token
     active_parameters: float
     gmacs: float
@@ -42,12 +45,14 @@ class TaskResults(Described):
 
 
 class SharedModel(TypedDict):
-    layers: int
-    width: int
-    patch: int
+    parameters: int
     experts: int
     sparse_layers: list[int]
-    parameters: int
+    backbone: NotRequired[str]  # earlier versions had one kind only
+    freeze: NotRequired[str]
+    layers: NotRequired[int]  # of a vision transformer of ours
+    width: NotRequired[int]
+    patch: NotRequired[int]
     sharing: NotRequired[str]
     router: NotRequired[str]
     adaptive: NotRequired[bool]

@@ -157,7 +157,7 @@ def _picture(image: Any, at_least: int | None) -> Image.Image:
     if isinstance(image, (str, os.PathLike)):
         if os.path.isdir(image):
             raise DecodeError(
-                "is a folder; for all images in it give find_images(folder), from manylabel.predict, or name its files"
+                "is a folder; for all images in it give find_images(folder) (manylabel.inference.images), or name its files"
             )
         return decode(image, at_least=at_least)
     if hasattr(image, "read"):

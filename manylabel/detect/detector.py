@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from manylabel.detect.proposals import Proposals
 from manylabel.detect.pyramid import Levels, Pyramid
 from manylabel.detect.target import Detections, DetectionTarget, check_targets
 from manylabel.detect.yardstick import yardstick
-from manylabel.features import Features
+from manylabel.features import FINAL, Features
 
 RARE = 1e-3  # objects of a label in an image, at least
 ANCHORS_OF_OBJECT = 2  # that stand for one object, about
@@ -33,11 +33,18 @@ class Detector(nn.Module):
     """
 
     Options = DetectorOptions
+    stages = (FINAL,)
+    pooled = False
+    adapts = False
+    gates = None
 
-    def __init__(self, options: DetectorOptions, *, channels: int, num_labels: int, patch: int = 16) -> None:
+    def __init__(
+        self, options: DetectorOptions, *, channels: Mapping[str, int], num_labels: int, stride: int = 16
+    ) -> None:
+        """`stride`: pixels of an image for each place of the map."""
         super().__init__()
-        self.options, self.patch, self.num_labels = options, patch, num_labels
-        self.pyramid = Pyramid(channels, options.width, options.levels, patch)
+        self.options, self.stride, self.num_labels = options, stride, num_labels
+        self.pyramid = Pyramid(channels[FINAL], options.width, options.levels, stride)
         self.proposals = Proposals(options)
         self.cascade = Cascade(options, num_labels)
         self.mask = MaskHead(options, num_labels) if options.masks else None
@@ -100,10 +107,11 @@ class Detector(nn.Module):
             self.mask(levels, [boxes.expand(most, 4)], torch.zeros(most, dtype=torch.int64, device=map.device))
 
     def _levels(self, map: Tensor, size: tuple[int, int]) -> Levels:
-        cells = tuple(-(-side // self.patch) for side in size)
+        cells = tuple(-(-side // self.stride) for side in size)
         if map.shape[2:] != cells:
             raise ValueError(
-                f"a map of {tuple(map.shape[2:])} places for an image of {size} pixels; patches of {self.patch} give {cells}"
+                f"a map of {tuple(map.shape[2:])} places for an image of {size} pixels; a stride of {self.stride} gives "
+                f"{cells}"
             )
         return self.pyramid(map)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from manylabel.features import FINAL, Features
-from manylabel.model import Model
+from manylabel.model import TaskModel
 
 PIXELS = "pixels"
 
@@ -41,7 +41,7 @@ class FeatureOutputs(Outputs):
     tolerance = 1e-3
     relative = True
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: TaskModel) -> None:
         super().__init__()
         self.model = _channels_last(model)
         self.names = model.feature_names
@@ -57,7 +57,7 @@ class LogitOutputs(Outputs):
     what = "logits"
     names = ("logits",)
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: TaskModel) -> None:
         super().__init__()
         self.model = model
 
@@ -83,7 +83,7 @@ class HeadOutputs(Outputs):
         return (self.head(Features(inputs)).logits,)
 
 
-def _channels_last(model: Model) -> Model:
+def _channels_last(model: TaskModel) -> TaskModel:
     """The same weights, with images laid out with channels last: there is no backward pass here that would mind."""
     other = copy.copy(model)
     other._modules = {**model._modules, "backbone": model.backbone.laid_out(torch.channels_last)}

@@ -11,8 +11,8 @@ class AdaptiveSelection(nn.Module):
 
     While a task's loss has not decreased for Δn iterations (since it last did or its last growth, whichever is later):
     if its last growth brought nothing, k_j ← k_j − 1 and k_j is fixed; otherwise k_j ← k_j + 1, at most `most`.
-    It decreases where it falls by the share `least`, at once or little by little; 0 = by anything, as in the algorithm.
-    A growth brought something where the loss became lower than it ever was.
+    It decreases where it falls by the share `min_decrease`, at once or little by little; 0 = by anything, as in the
+    algorithm. A growth brought something where the loss became lower than it ever was.
     The whole state is in buffers, so that a checkpoint holds it.
     """
 
@@ -23,17 +23,23 @@ class AdaptiveSelection(nn.Module):
     improved: Tensor  # [T] bool: since the last growth
     fixed: Tensor  # [T] bool
 
-    def __init__(self, tasks: int, most: int, patience: int, start: int = 1, least: float = 0.0) -> None:
+    def __init__(self, tasks: int, most: int, patience: int, start: int = 1, min_decrease: float = 0.0) -> None:
         super().__init__()
         if not 1 <= start <= most:
             raise ValueError(f"{start} experts to begin with, of {most}")
-        self.most, self.patience, self.least = most, patience, least
+        self.most, self.patience, self.min_decrease = most, patience, min_decrease
         self.register_buffer("k", torch.full((tasks,), start))
         self.register_buffer("best", torch.full((tasks,), torch.inf))
         self.register_buffer("mark", torch.full((tasks,), torch.inf))
         self.register_buffer("waited", torch.zeros(tasks, dtype=torch.int64))
         self.register_buffer("improved", torch.ones(tasks, dtype=torch.bool))
         self.register_buffer("fixed", torch.zeros(tasks, dtype=torch.bool))
+        self.now = (start,) * tasks  # k as numbers, which a pass reads: a tensor's would stop an export
+        self.register_load_state_dict_post_hook(_note)  # type: ignore[no-untyped-call]
+
+    def note(self) -> None:
+        """Let passes see the k that the buffer holds."""
+        self.now = tuple(self.k.tolist())
 
     @torch.no_grad()
     def update(self, losses: Tensor, iterations: int = 1, may_grow: bool = True) -> Tensor:
@@ -44,13 +50,14 @@ class AdaptiveSelection(nn.Module):
         before, loss = self.k.clone(), losses.to(self.best)
         for j in (~self.fixed & ~loss.isnan()).nonzero().flatten().tolist():
             self._update_one(j, loss[j], iterations, may_grow)
+        self.note()
         return self.k - before
 
     def _update_one(self, j: int, loss: Tensor, iterations: int, may_grow: bool) -> None:
         """Algorithm 1, lines 6–18, for task j."""
         if loss < self.best[j]:
             self.best[j], self.improved[j] = loss, True
-        if loss < (1 - self.least) * self.mark[j]:
+        if loss < (1 - self.min_decrease) * self.mark[j]:
             self.mark[j], self.waited[j] = loss, 0
         else:
             self.waited[j] += iterations
@@ -64,3 +71,8 @@ class AdaptiveSelection(nn.Module):
         elif may_grow:
             self.k[j] += 1
             self.improved[j], self.waited[j], self.mark[j] = False, 0, self.best[j]
+
+
+def _note(selection: AdaptiveSelection, _: object) -> None:
+    """What was loaded is what passes see."""
+    selection.note()

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from manylabel.core.per_task import PerTaskParameters
 from manylabel.error import ConfigError
 from manylabel.require import require
 from manylabel.suggest import closest
@@ -59,7 +60,7 @@ class Router(nn.Module):
         require(0 <= noise < float("inf"), "router noise", noise, "0 or more")
         self.experts, self.tasks, self.per_task = experts, tuple(tasks), per_task
         self.noise, self.renormalise = noise, renormalise
-        self.gate = nn.ParameterDict()
+        self.gate = PerTaskParameters() if per_task else nn.ParameterDict()
         for name in self.tasks if per_task else (EVERY,):
             free = "." not in name and not hasattr(self.gate, name)
             require(

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from manylabel.core.trace import Trace
 from manylabel.features import Features
-from manylabel.model import Model
+from manylabel.model import TaskModel
 
 QUERIES = 20_000  # at a time, of all images together: the weights of every query are computed to choose from
 
 
 @torch.no_grad()
-def attention_grids(model: Model, features: Features, columns: Tensor, stages: Sequence[str]) -> dict[str, Tensor]:
+def attention_grids(model: TaskModel, features: Features, columns: Tensor, stages: Sequence[str]) -> dict[str, Tensor]:
     """Weights of every attention head of the queries of labels `columns` [B, L]: stage → [B, L, h, rows, columns]."""
     query = model.head.query_of_label
     assert query is not None
@@ -25,9 +25,9 @@ def attention_grids(model: Model, features: Features, columns: Tensor, stages: S
     return {stage: torch.cat([part[stage] for part in parts]) for stage in stages}
 
 
-def _block(model: Model, features: Features, columns: Tensor, query: Tensor) -> dict[str, Tensor]:
+def _block(model: TaskModel, features: Features, columns: Tensor, query: Tensor) -> dict[str, Tensor]:
     trace = Trace(attention=[])
-    model.answer(features, trace)
+    model.answer(features, trace=trace)
     assert trace.attention
     looked = trace.attention[0]
     chosen = query.to(columns.device)[columns]  # [B, L]

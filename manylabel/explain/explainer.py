@@ -11,9 +11,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from manylabel.bundle import Bundle, load_bundle
+from manylabel.bundle import Bundle, TaskBundle
 from manylabel.data.given_image import GivenImage, ImageLike, read_images
-from manylabel.error import DataError
+from manylabel.error import ConfigError, DataError
 from manylabel.explain.attention import attention_grids
 from manylabel.explain.cam import eigen_cam, grad_cam, grad_cam_pp
 from manylabel.explain.explanation import Explanation, Facts
@@ -22,7 +22,8 @@ from manylabel.explain.gradient import Backwards, StageMap, final_map
 from manylabel.explain.method import ATTENTION, AUTO, choose
 from manylabel.explain.readout import scores_and_readout
 from manylabel.features import FINAL, Features
-from manylabel.predict import Predictor
+from manylabel.inference.labels import LabelPredictor
+from manylabel.inference.predictor import Predictor
 from manylabel.suggest import closest
 
 MOST_LABELS = 5  # of an image, where nobody names labels
@@ -43,8 +44,20 @@ class _Read:
 class Explainer:
     """A predictor and a way to explain what it says."""
 
-    def __init__(self, predictor: Predictor, method: str = AUTO, stage: str | None = None) -> None:
-        self.predictor = predictor
+    def __init__(
+        self,
+        predictor: Predictor | LabelPredictor,
+        method: str = AUTO,
+        stage: str | None = None,
+        task: str | None = None,
+    ) -> None:
+        """`task`: of a model with several."""
+        found = predictor.of(task) if isinstance(predictor, Predictor) else predictor
+        if not isinstance(found, LabelPredictor):
+            raise ConfigError(
+                f"task {found.bundle.name} finds objects, whose boxes say where they are; explain one with labels"
+            )
+        self.predictor = predictor = found
         self.model = predictor.model
         self.method, self.stages = choose(self.model, method, stage)
         cheap = self.method == ATTENTION or self.stages == (FINAL,)
@@ -82,7 +95,7 @@ class Explainer:
             return _Read(image.name, error=image.error)
         photo = image.picture.copy()
         photo.thumbnail((PHOTO_SIDE, PHOTO_SIDE))
-        return _Read(image.name, self.predictor.transform(image.picture), photo, image.size)
+        return _Read(image.name, self.predictor.prepared(image.picture), photo, image.size)
 
     def _answer(self, waiting: Sequence[_Read], asked: list[int] | None) -> Iterator[list[Explanation]]:
         good = [read.pixels for read in waiting if read.pixels is not None]
@@ -102,7 +115,7 @@ class Explainer:
         of each image, or for those it shows."""
         predictor, images = self.predictor, pixels.to(self.predictor.device)
         with torch.no_grad():
-            features = self.model.backbone(images)
+            features = self.model.backbone(images, task=self.model.name)
         logits, readout = scores_and_readout(self.model, features)
         scores = predictor.task.probabilities(logits).cpu().numpy()
         thresholds = predictor.bundle.thresholds
@@ -162,21 +175,23 @@ def shown_labels(scores: np.ndarray, above: np.ndarray) -> list[int]:
 
 
 def explain(
-    model: Bundle | Predictor | str | os.PathLike[str],
+    model: Bundle | TaskBundle | Predictor | str | os.PathLike[str],
     images: ImageLike | Iterable[ImageLike],
     labels: Sequence[str] | None = None,
     method: str = AUTO,
     stage: str | None = None,
+    task: str | None = None,
 ) -> list[Explanation]:
     """Where in each image the model finds each label: images in order, and their labels in the order asked for.
 
     What is an image, and one that cannot be read: as for `Predictor.predict`.
     labels None: those above their thresholds, five at most, else the best one. method: auto, attention, grad_cam,
-    grad_cam_pp or eigen_cam. stage: of the backbone; None = final, or all that the attention looks at.
+    grad_cam_pp or eigen_cam. stage: of the backbone; None = final, or all that the attention looks at. task: of a model
+    with several.
     """
     if not isinstance(model, Predictor):
-        model = Predictor(model if isinstance(model, Bundle) else load_bundle(os.fspath(model)))
+        model = Predictor(model) if isinstance(model, (Bundle, TaskBundle)) else Predictor.load(model)
     if isinstance(labels, str):
         labels = [labels]
-    explainer = Explainer(model, method, stage)
+    explainer = Explainer(model, method, stage, task)
     return [found for of_image in explainer.stream(images, labels) for found in of_image]

@@ -11,7 +11,7 @@ from torch import Tensor
 from manylabel.backbone import Backbone
 from manylabel.error import ConfigError
 from manylabel.features import FINAL, Features
-from manylabel.model import Model
+from manylabel.model import TaskModel
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class StageMap:
     gradient: Callable[[Tensor], Tensor]  # columns [B] → ∂ logits[b, columns[b]] / ∂ a[b], for all b at once
 
 
-def final_map(model: Model, features: Features) -> StageMap:
+def final_map(model: TaskModel, features: Features) -> StageMap:
     """At the end of the backbone: only neck and head are passed backwards."""
     maps = {name: values.detach().contiguous() for name, values in features.stages.items()}
     leaf = maps[FINAL] = maps[FINAL].requires_grad_()
@@ -37,14 +37,14 @@ class Backwards:
     `backbone` is a copy of the model's in which torch can do that (`Backbone.contiguous`).
     """
 
-    def __init__(self, model: Model, backbone: Backbone, stage: str) -> None:
+    def __init__(self, model: TaskModel, backbone: Backbone, stage: str) -> None:
         self.model, self.backbone, self.stage = model, backbone, stage
         self.stages = backbone.reader.select([*model.neck.stages, *model.head.stages, stage])
         backbone.reader.listen_at(stage)
 
     def __call__(self, images: Tensor) -> StageMap:
         with torch.enable_grad():
-            features, leaf = self.backbone.forward_from(images, self.stages, self.stage)
+            features, leaf = self.backbone.forward_from(images, self.stages, self.stage, self.model.name)
             logits = self.model.answer(features).logits
         shape = features.stages[self.stage].shape
 

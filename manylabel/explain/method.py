@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from manylabel.error import ConfigError
 from manylabel.features import FINAL, find_stage
-from manylabel.model import Model
+from manylabel.model import TaskModel
 from manylabel.suggest import closest
 
 ATTENTION = "attention"
@@ -15,7 +15,7 @@ BEST_CAM = "grad_cam"  # `manylabel bench explain` measures which points best
 BEST_WITH_QUERIES = ATTENTION
 
 
-def choose(model: Model, method: str = AUTO, stage: str | None = None) -> tuple[str, tuple[str, ...]]:
+def choose(model: TaskModel, method: str = AUTO, stage: str | None = None) -> tuple[str, tuple[str, ...]]:
     """(method, stages it looks at); `stage` None: the last one that matters, or all that the attention looks at."""
     if method != AUTO and method not in METHODS:
         raise ConfigError(f"there is no method {method!r}{closest(method, (AUTO, *METHODS))}")
@@ -35,7 +35,7 @@ def choose(model: Model, method: str = AUTO, stage: str | None = None) -> tuple[
     return method, tuple(model.head.stages) if stage is None else (stage,)
 
 
-def suited(model: Model) -> str:
+def suited(model: TaskModel) -> str:
     """Attention where each label has a query of its own; otherwise its map would be that of other labels, too."""
     query = model.head.query_of_label
     own = query is not None and len(query.unique()) == len(query)

@@ -12,7 +12,7 @@ from torch import Tensor
 from manylabel.core.trace import Trace
 from manylabel.expert import Gates
 from manylabel.features import Features
-from manylabel.model import Model
+from manylabel.model import TaskModel
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Readout:
 
 
 @torch.no_grad()
-def scores_and_readout(model: Model, features: Features) -> tuple[Tensor, Readout]:
+def scores_and_readout(model: TaskModel, features: Features) -> tuple[Tensor, Readout]:
     """Logits [B, N], and what happened on the way to them."""
     gates: list[Tensor] = []
     shares: dict[str, Tensor] = {}
-    logits = model.answer(features, Trace(gates=gates, shares=shares)).logits
+    logits = model.answer(features, trace=Trace(gates=gates, shares=shares)).logits
     mixed = {name: share.float().cpu().numpy() for name, share in shares.items()}
     return logits, Readout(model.head.gates, tuple(weights.float().cpu().numpy() for weights in gates), mixed)

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from manylabel.bundle import Bundle
+from manylabel.bundle import TaskBundle
 from manylabel.data.source import ImageSource
 from manylabel.data.thumbnail import SIDE
 from manylabel.error import DecodeError
@@ -20,20 +20,20 @@ from manylabel.explain.explanation import Explanation
 from manylabel.explain.frame import Frame
 from manylabel.explain.method import ATTENTION
 from manylabel.explain.overlay import overlay
-from manylabel.predict import Predictor
+from manylabel.inference.labels import LabelPredictor
 
 MOST = 24  # images: a report must not take long
 QUALITY = 80
 
 
-def with_overlays(bundle: Bundle, source: ImageSource, details: Mapping[str, Any]) -> dict[str, Any]:
+def with_overlays(bundle: TaskBundle, source: ImageSource, details: Mapping[str, Any]) -> dict[str, Any]:
     """The details with an `overlay` for each mistake and hit, and in `explained` what it is, or why there is none."""
     shown = [*details["hits"], *details["mistakes"]][:MOST]
     if not shown:
         return dict(details)
     try:
         device = next(bundle.model.parameters()).device
-        explainer = Explainer(Predictor(bundle, device))
+        explainer = Explainer(LabelPredictor(bundle, device))
         pictures = dict(zip(map(id, shown), _overlays(explainer, source, shown), strict=True))
     except Exception as error:  # a model that cannot be explained is no reason to lose what was judged
         return {**details, "explained": f"There are no maps beside the photos: {str(error) or type(error).__name__}."}
@@ -61,12 +61,12 @@ def _overlays(explainer: Explainer, source: ImageSource, shown: Sequence[Mapping
         yield _address(Explanation(image["file"], size=picture.size, frame=frame, photo=picture, **facts))
 
 
-def _read(predictor: Predictor, source: ImageSource, key: str) -> tuple[Image.Image, Tensor] | None:
+def _read(predictor: LabelPredictor, source: ImageSource, key: str) -> tuple[Image.Image, Tensor] | None:
     try:
         picture = source.read(key, at_least=predictor.at_least)
     except DecodeError:
         return None
-    return picture, predictor.transform(picture)
+    return picture, predictor.prepared(picture)
 
 
 def _address(found: Explanation) -> str:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from manylabel.core.colours import COLOURS
 from manylabel.core.hard_findings import HardFindings, RankCorrelation, SizeDifference, Sizes
 from manylabel.hard import FEWEST_POSITIVES
-from manylabel.report.drawing import COLOURS, axes_in, colour, plain
+from manylabel.report.drawing import axes_in, colour, plain
 
 MOST_LABELS = 40
 

@@ -33,10 +33,11 @@ def read_run_data(run: Run) -> tuple[RunData | None, str]:
 
 
 def _read(run: Run, keys: np.ndarray) -> RunData:
-    stored = run.folder / "config.yaml"
-    if not stored.is_file():
-        raise DataError(f"there is no {stored}")
-    data = load_yaml(stored).get("data") or {}  # alone: other settings may be of another version
+    if run.config is None:
+        raise DataError(f"there is no {run.folder / 'config.yaml'}")
+    stored = load_yaml(run.config)
+    of_task = stored if run.task is None else (stored.get("tasks") or {}).get(run.task) or {}
+    data = of_task.get("data") or {}  # alone: other settings may be of another version
     section = parse(DataConfig, data, "data")
     table = read_table(section).with_labels(LabelSpace(tuple(run.labels)))
     place = {str(key): i for i, key in enumerate(table.keys)}

@@ -11,7 +11,7 @@ from manylabel.metric.average_precision import (
 from manylabel.metric.calibration import Calibration, calibration, label_calibration_error
 from manylabel.metric.f1 import F1, PerLabel, f1_at_k, f1_of_decisions, f1_scores, per_label, per_label_of_decisions
 from manylabel.metric.judged import Judged, JudgedObjects
-from manylabel.metric.registry import CLASSIFICATION, DETECTION, METRICS, Metric, Table, describe, measured
+from manylabel.metric.registry import CLASSIFICATION, DETECTION, METRICS, Metric, Table, describe, measure_as, measured
 from manylabel.metric.threshold import cross_fitted_decisions, fit_thresholds
 from manylabel.metric.top_k import top_k_accuracy
 
@@ -40,6 +40,7 @@ __all__ = [
     "label_calibration_error",
     "mean_average_precision",
     "mean_defined",
+    "measure_as",
     "measured",
     "per_label",
     "per_label_of_decisions",

@@ -15,8 +15,10 @@ from manylabel.core.described import Described, Words
 from manylabel.error import ConfigError, ManylabelError
 from manylabel.suggest import closest
 
-MULTI_LABEL, SINGLE_LABEL, DETECTION = KINDS = ("multi_label", "single_label", "detection")
+MULTI_LABEL, SINGLE_LABEL, DETECTION = "multi_label", "single_label", "detection"
 CLASSIFICATION = (MULTI_LABEL, SINGLE_LABEL)
+# Kind of task → the kind whose metrics it has beside its own; manylabel.task adds its kinds.
+KINDS = {kind: kind for kind in (*CLASSIFICATION, DETECTION)}
 PERCENT = "percent"
 # What results.json and comparison.json have beside figures.
 FACTS = """schema made_by title created data model warnings notes definitions metrics tables labels labels_scored
@@ -68,6 +70,9 @@ class Metric:
     def where(self) -> str:
         return self.place or self.name
 
+    def is_goal(self, kind: str) -> bool:
+        return kind in self.goals or KINDS.get(kind) in self.goals
+
     def measure(self, judged: Any) -> float | None:
         """As results hold it (percent as percent), NaN where undefined; None where it has no meaning."""
         value = self.function(judged)
@@ -94,7 +99,7 @@ class Metric:
             "better": self.better,
             "headline": self.headline,
         }
-        if kind in self.goals:
+        if self.is_goal(kind):
             told["goal"] = True
         if self.table is not None:
             told["table"], told["row"] = self.table.name, self.row.format_map(words)
@@ -135,11 +140,13 @@ class Metrics:
         return self._metrics[name]
 
     def of(self, *kinds: str) -> list[Metric]:
-        return [metric for metric in self if set(kinds) & set(metric.kinds)]
+        wanted = {name for kind in kinds for name in (kind, KINDS.get(kind, kind))}
+        return [metric for metric in self if wanted & set(metric.kinds)]
 
     def goal(self, kind: str) -> Metric:
         """What models of this kind are chosen by: the first of its goals."""
-        return next(metric for metric in self.of(kind) if kind in metric.goals)
+        found = [metric for metric in self.of(kind) if metric.is_goal(kind)]
+        return next((metric for metric in found if kind in metric.goals), found[0])
 
     def definitions(self) -> dict[str, str]:
         """What figures of classification mean, one at a time or several together."""
@@ -153,6 +160,13 @@ class _Counts(dict[str, Any]):
 
 
 METRICS = Metrics()
+
+
+def measure_as(kind: str, other: str) -> None:
+    """Results of a kind of task have the metrics of `other`, and its own."""
+    if KINDS.get(other) != other:
+        raise ConfigError(f"kind {kind!r} is measured as {other!r:.100}, which has no metrics of its own")
+    KINDS.setdefault(kind, other)
 
 
 def describe(held: Iterable[Metric], kind: str, counts: Mapping[str, Any], *, by_name: bool = False) -> Described:

@@ -5,6 +5,9 @@ A decision is `score >= threshold`. Thresholds are in (0, 1], so a score of 0 is
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from manylabel.labels import PRESENT, UNKNOWN, known, support
@@ -12,6 +15,7 @@ from manylabel.metric.average_precision import positive_cuts
 from manylabel.metric.block import as_matrices, each_label, row_blocks, row_slices
 
 DEFAULT = 0.5  # when there is nothing to learn from
+Fit = Callable[[np.ndarray, np.ndarray], np.ndarray]  # scores [n, L] and targets [n, L] → thresholds [L]
 
 
 def fit_thresholds(scores: np.ndarray, targets: np.ndarray, min_positives: int = 5) -> np.ndarray:
@@ -41,20 +45,19 @@ def fit_thresholds(scores: np.ndarray, targets: np.ndarray, min_positives: int =
 
 
 def cross_fitted_decisions(
-    scores: np.ndarray, targets: np.ndarray, seed: int = 0, min_positives: int = 5
+    scores: np.ndarray, targets: np.ndarray, seed: int = 0, min_positives: int = 5, fit: Fit | None = None
 ) -> np.ndarray:
-    """bool [images, L]: each half of the images decided with thresholds fitted on the other half.
+    """bool [images, L]: each half of the images decided with thresholds fitted on the other half (by `fit`, or for F1).
 
     Precision and recall of these decisions are honest, unlike those of thresholds judged where they were fitted.
     """
+    fit = fit or partial(fit_thresholds, min_positives=min_positives)
     scores, targets = as_matrices(scores, targets)
     first = first_half(targets, seed)
     decisions = np.empty(scores.shape, bool)
     for decided in (first, ~first):
         # What is decided is unknown to the fit, so it cannot be fitted to.
-        thresholds = fit_thresholds(
-            scores, np.where(decided[:, None], np.int8(UNKNOWN), targets.astype(np.int8, copy=False)), min_positives
-        )
+        thresholds = fit(scores, np.where(decided[:, None], np.int8(UNKNOWN), targets.astype(np.int8, copy=False)))
         for rows in row_slices(scores.shape):
             decisions[rows][decided[rows]] = scores[rows][decided[rows]] >= thresholds
     return decisions

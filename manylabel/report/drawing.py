@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from manylabel.core.colours import COLOURS
 from manylabel.storage.atomic import replacing
 from manylabel.storage.png import FACTS
-
-COLOURS = ("#1f4e79", "#c8553d", "#588157", "#8e6c8a", "#e0a458", "#3a7d84", "#7a5c3e", "#5b5b5b")
 
 
 def slug(name: str) -> str:

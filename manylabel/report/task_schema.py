@@ -58,8 +58,11 @@ def check_shown_results(results: Mapping[str, Any], where: str = "results") -> N
     for key in ("title", "created"):
         text(need(results, key, where), f"{where}.{key}")
     model = results["model"]
-    for key in ("layers", "width", "patch", "experts"):
-        whole(need(model, key, f"{where}.model"), f"{where}.model.{key}")
+    for key in ("layers", "width", "patch"):
+        if key in model:
+            whole(model[key], f"{where}.model.{key}")
+    whole(need(model, "experts", f"{where}.model"), f"{where}.model.experts")
+    text(model.get("backbone", ""), f"{where}.model.backbone")
     items(need(model, "sparse_layers", f"{where}.model"), f"{where}.model.sparse_layers")
     for name, task in results["tasks"].items():
         place = f"{where}.tasks.{name}"
@@ -77,6 +80,7 @@ def check_history(history: Any, where: str = "history") -> None:
     for i, row in enumerate(items(history, where)):
         given, place = mapping(row, f"{where}[{i}]"), f"{where}[{i}]"
         figure(need(given, "epoch", place), f"{place}.epoch")
+        figure(given.get("step", 0), f"{place}.step")
         for key in ("loss", "held_out", "k", "conflict", "pull"):
             for name, value in mapping(given.get(key, {}), f"{place}.{key}").items():
                 figure(value, f"{place}.{key}.{name}")

@@ -1,4 +1,4 @@
-"""The paths in the settings of a run, of one task or several: absolute in its own folder, bare names in what leaves it."""
+"""The paths in the settings of a run: absolute in its own folder, bare names in what leaves it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from manylabel.config import BackboneConfig, Config, DataConfig, MultiTaskConfig, Part, VitConfig, ZeroShotConfig
+import timm
+
+from manylabel.config import BackboneConfig, Config, DataConfig, Part, ZeroShotConfig
 from manylabel.zero_shot import is_file_name
 
-C = TypeVar("C", Config, MultiTaskConfig, DataConfig)
+C = TypeVar("C", Config, DataConfig)
 Change = Callable[[str], str]
 
 NO_PATHS = ("", "scenes", "auto", "pip", "hub", "none")  # words that stand where a path may stand
 PATHS: dict[type, tuple[str, ...]] = {  # settings that are paths, whatever they look like
     DataConfig: ("path", "images", "labels", "split_file"),
-    BackboneConfig: ("weights",),
 }
 OF_PARTS = ("path", "labels", "file", "folder", "weights")  # options of parts that are paths
 
@@ -58,12 +59,13 @@ def _is_file(section: Any, name: str, value: str) -> bool:
     """Of settings that may be something else as well: names of labels, or of a timm model."""
     if isinstance(section, ZeroShotConfig):
         return name == "unseen" and is_file_name(value)
-    return isinstance(section, VitConfig) and _is_weights(name, value)
+    return isinstance(section, BackboneConfig) and _is_weights(name, value)
 
 
 def _is_weights(name: str, value: Any) -> bool:
-    """A file of a transformer's weights, which may be named as a model of timm as well."""
-    return name == "weights" and isinstance(value, str) and (value.endswith(".safetensors") or os.path.isabs(value))
+    """A file of weights, and not a word or the name of a model of timm."""
+    text = name == "weights" and isinstance(value, str) and value not in NO_PATHS
+    return text and not timm.is_model(value.partition(".")[0])
 
 
 def _in_options(value: Any, change: Change, hide: bool, key: str = "") -> Any:

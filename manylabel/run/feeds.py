@@ -1,4 +1,4 @@
-"""Where a run's batches come from: cached features (and views) of what stays as it is in the backbone, else pixels."""
+"""Where a task's batches come from: cached features (and views) of what stays as it is in the backbone, else pixels."""
 
 from __future__ import annotations
 
@@ -9,26 +9,30 @@ from accelerate import Accelerator
 
 from manylabel import console
 from manylabel.cache import Announcement, FeatureCache, View, cached_features
-from manylabel.config import Config
+from manylabel.config import Config, TaskConfig
 from manylabel.data.augment import varies
 from manylabel.data.bad_images import BadImages
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.shard.blocks import blocks_of
 from manylabel.data.table import Table
 from manylabel.error import ConfigError
-from manylabel.model import Model
+from manylabel.model import Model, TaskModel
 from manylabel.stop import StopRequest
-from manylabel.training.feed import FeatureFeed, Feed, PixelFeed, Placed
+from manylabel.task import AnyTask, kind_of
+from manylabel.training.feed import DatasetFeed, FeatureFeed, Feed, Placed
+from manylabel.training.work import Feeds, Parts
+
+MANY = 500  # held-out images from which on they are decoded in processes of their own
 
 
 def check_cache(config: Config) -> None:
     """Settings of the cache that contradict others are found here, before work."""
-    t, a = config.train, config.augment
-    if t.views and not varies(a):
+    t, tasks = config.train, [task for task in config.tasks.values() if kind_of(task).cached]
+    if t.views and not any(varies(task.augment) for task in tasks):
         raise ConfigError(
             f"train.views={t.views} needs an augmentation to draw them with, e.g. --set augment.flip=true"
         )
-    if a.cutmix and t.cache != "off" and cacheable(config):
+    if t.cache != "off" and any(task.augment.cutmix and cacheable(config, task) for task in tasks):
         raise ConfigError(
             "augment.cutmix pastes pixels, and cached features have none: use augment.mixup, or set train.cache=off"
         )
@@ -37,51 +41,75 @@ def check_cache(config: Config) -> None:
             "train.views are cached features of a backbone that is frozen, or frozen in part; with --full every epoch draws "
             "anew: set train.views=0"
         )
-    if t.cache == "on" and not cacheable(config):
+    if t.cache == "on" and not all(cacheable(config, task) for task in config.tasks.values()):
         raise ConfigError(
-            "train.cache=on needs a backbone that is frozen, or frozen in part, and no augmentation without train.views"
+            "train.cache=on needs a backbone that is frozen, or frozen in part, no augmentation without train.views, and no "
+            "detection, which draws its boxes anew"
         )
 
 
-def cacheable(config: Config) -> bool:
-    return config.backbone.freeze != "full" and (not varies(config.augment) or config.train.views > 0)
+def cacheable(config: Config, task: TaskConfig) -> bool:
+    t, frozen = config.train, config.backbone.freeze != "full"
+    return frozen and kind_of(task).cached and (not varies(task.augment) or t.views > 0)
 
 
 def make_feeds(
-    config: Config, model: Model, table: Table, accelerator: Accelerator, bad: BadImages, stop: StopRequest
-) -> tuple[Feed, Feed]:
-    """Batches for training and for validation."""
-    t, rank, world = config.train, accelerator.process_index, accelerator.num_processes
-    train_rows, val_rows = table.rows("train"), table.rows("val")
-    order = EpochBatches(train_rows, t.batch_size, shuffle=True, seed=t.seed, rank=rank, world=world)
-    val = EpochBatches(val_rows, t.batch_size, shuffle=False, rank=rank, world=world)
-    if t.cache != "off" and cacheable(config):
+    config: Config,
+    name: str,
+    task: AnyTask,
+    model: Model,
+    table: Table,
+    parts: Parts,
+    accelerator: Accelerator,
+    bad: BadImages,
+    stop: StopRequest,
+) -> Feeds:
+    """Batches of one task."""
+    t, own, path = config.train, config.tasks[name], model.task(name)
+    rank, world, size = accelerator.process_index, accelerator.num_processes, config.batch_size(name)
+
+    def order(rows: np.ndarray, shuffle: bool = False) -> EpochBatches:
+        return EpochBatches(rows, size, shuffle=shuffle, seed=t.seed, rank=rank, world=world)
+
+    train, val, held_out = order(parts.train, shuffle=True), order(parts.val), order(parts.held_out)
+    if t.cache != "off" and cacheable(config, own):
+        every = table.rows("train")
         with accelerator.main_process_first():
-            cache = _cache(config, model, table, accelerator, stop)
+            cache = _cache(config, own, path, table, accelerator, stop)
             views = [
-                Placed(_cache(config, model, table.subset(train_rows), accelerator, stop, number), train_rows)
+                Placed(_cache(config, own, path, table.subset(every), accelerator, stop, number), every)
                 for number in range(1, t.views + 1)
+                if varies(own.augment)
             ]
         for placed in (Placed(cache, np.arange(len(table))), *views):
             bad.add((str(table.keys[placed.rows[row]]), reason) for row, reason in placed.cache.bad.items())
-        return FeatureFeed(cache, order, views), FeatureFeed(cache, val)
+        found: Feed | None = FeatureFeed(cache, held_out) if len(parts.held_out) else None
+        return Feeds(FeatureFeed(cache, train, views), FeatureFeed(cache, val), found)
     if config.backbone.freeze != "full":
         console.say("augmentation, or train.cache=off: the frozen features are computed anew in every epoch")
-    preprocess, workers = model.backbone.preprocess, config.data.workers
-    order.blocks = val.blocks = blocks_of(table.source, table.keys)
-    return (
-        PixelFeed(table, order, preprocess, augment=config.augment, workers=workers, seed=t.seed),
-        PixelFeed(table, val, preprocess, workers=workers),
+    train.blocks = val.blocks = held_out.blocks = blocks_of(table.source, table.keys)
+    stored, workers = task.dataset(table, path.preprocess), own.data.workers
+    few = workers if len(parts.held_out) > MANY else 0
+    return Feeds(
+        DatasetFeed(task.dataset(table, path.preprocess, own.augment, t.seed), train, workers),
+        DatasetFeed(stored, val, workers),
+        DatasetFeed(stored, held_out, few) if len(parts.held_out) else None,
     )
 
 
 def _cache(
-    config: Config, model: Model, table: Table, accelerator: Accelerator, stop: StopRequest, number: int = 0
+    config: Config,
+    task: TaskConfig,
+    path: TaskModel,
+    table: Table,
+    accelerator: Accelerator,
+    stop: StopRequest,
+    number: int = 0,
 ) -> FeatureCache:
     """Features of the images as they are, or of their view with this number (from 1)."""
     # Views do not depend on the seed of the run: another seed trains on the same ones, in another order.
     # Nor on how images are mixed, which is done later.
-    view = View(replace(config.augment, mixup=0.0, cutmix=0.0), number, seed=0) if number else None
+    view = View(replace(task.augment, mixup=0.0, cutmix=0.0), number, seed=0) if number else None
     which = f", view {number} of {config.train.views}" if number else ""
 
     def announce(a: Announcement) -> None:
@@ -99,13 +127,13 @@ def _cache(
 
     with console.counting(f"features{which}", len(table)) as advance:
         return cached_features(
-            model,
+            path,
             table,
-            model.backbone.preprocess,
+            path.preprocess,
             dtype=config.train.cache_dtype,
             view=view,
             runtime=config.train.extract_with,
-            workers=config.data.workers,
+            workers=task.data.workers,
             device=accelerator.device,
             stop=stop,
             announce=announce,

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
-from manylabel.config import Config, load_recipe, load_yaml, make_config, merge, parse, plain
+from manylabel.config import Config, as_stored, config_of, load_recipe, load_yaml, make_config, merge, migrated
 from manylabel.data.read.split_file import split_of_rows, write_split_file
 from manylabel.data.table import Table
 from manylabel.error import CheckpointError, ConfigError
@@ -23,23 +23,28 @@ from manylabel.version import VERSION
 
 
 def reopen_folder(
-    folder: Path, recipe: str | None, settings: list[str], given: dict[str, Any], resolve: Callable[[Config], Config]
+    folder: Path,
+    recipe: str | Mapping[str, Any] | None,
+    settings: list[str],
+    given: dict[str, Any],
+    resolve: Callable[[Config], Config],
 ) -> Config:
     """The config of the run in this folder; settings that are given again must be the same once they are resolved."""
     stored = folder / "config.yaml"
     if not stored.is_file():
         raise CheckpointError(f"there is no run to resume in {folder} (no config.yaml)")
-    values = load_yaml(stored)
-    old = parse(Config, values)
-    again = merge(merge(values, load_recipe(recipe) if recipe else {}), given)
-    asked = make_config(None, settings, **again)
-    changed = _differences(plain(resolve(old)), plain(resolve(asked)))
+    values = migrated(load_yaml(stored))
+    old = config_of(values)
+    if recipe:
+        values = merge(values, load_recipe(recipe) if isinstance(recipe, str) else recipe)
+    asked = make_config(values, settings, **given)
+    changed = _differences(as_stored(resolve(old)), as_stored(resolve(asked)))
     if changed:
         raise ConfigError(
             f"{folder} was started with other settings ({', '.join(changed)}); resume it without them, or start a new run "
             "(cached features are used again)"
         )
-    return old
+    return resolve(old)
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any], where: str = "") -> list[str]:

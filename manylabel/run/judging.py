@@ -1,148 +1,207 @@
-"""Judging a finished model: what `manylabel evaluate` and `manylabel.evaluate` do."""
+"""Evaluating a finished model: what `manylabel evaluate` and `manylabel.evaluate` do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from accelerate import Accelerator
 
 from manylabel import console
 from manylabel.allocator import keep_memory
-from manylabel.bundle import Bundle, check_answer, find_bundle, load_bundle
-from manylabel.config import Config, DataConfig, load_yaml, make_config, parse, plain
+from manylabel.bundle import Bundle, TaskBundle, check_answer, find_bundle, load_bundle
+from manylabel.config import Config, DataConfig, has_one_task, load_yaml, make_config, plain
+from manylabel.core.evidence import Scores
+from manylabel.data.audit.fingerprint import KnownImages
 from manylabel.data.bad_images import BadImages
 from manylabel.data.read import read_table
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.shard.blocks import blocks_of
 from manylabel.data.table import Table
 from manylabel.error import DataError
-from manylabel.evaluation import describe, details, judge
-from manylabel.expert_use import use_details, use_figures, use_of_labels
-from manylabel.explain.shown_images import with_overlays
-from manylabel.hard_section import hard_details
-from manylabel.mixing import shares_of_labels
-from manylabel.model import Model
 from manylabel.run.data_paths import with_absolute_paths
 from manylabel.run.folder import fingerprint
 from manylabel.run.judged_part import TRAINED_ON, judged_part
+from manylabel.run.prepared import task_folder
+from manylabel.run.run_results import describe_tasks
+from manylabel.run.settings import stored_config
+from manylabel.run.task_results import chooses, chosen_here, details_of, label_figures, label_results, summary
 from manylabel.run.trained_images import NOT_KNOWN, find_trained, overlap_facts, read_trained
-from manylabel.training.feed import PixelFeed
+from manylabel.stop import StopRequest, unless_stopped
+from manylabel.task import told_by_task
+from manylabel.task.wording import in_words_of
+from manylabel.training.feed import DatasetFeed, Seen
 from manylabel.training.history import read_history
 from manylabel.training.processes import make_accelerator
 from manylabel.training.scoring import Scored, score
 
+BATCH = 64
+OBJECTS_AT_ONCE = 8  # images of a batch in which objects are looked for
+STOPPED = "stopped while evaluating; nothing was written"
+Results = dict[str, Any]
 
-def chosen_here(bundle: Bundle) -> str:
-    of_what = " of the seen labels" if bundle.unseen is not None else ""
-    return f"the epoch was chosen by the {bundle.task.goal}{of_what} on these images, which flatters it a little"
+
+@dataclass(frozen=True)
+class Asked:
+    """Which images of a task are evaluated."""
+
+    table: Table
+    feed: DatasetFeed
+    seen: Seen
+    same: bool  # the run was trained on this data
+    split: str | None
+    notes: Sequence[str]
+    bad: BadImages
 
 
 def evaluate(
-    run: str | Path, *, data: str | None = None, split: str | None = None, settings: Iterable[str] = ()
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(results, details) of a run or bundle on `data` (default: what it was trained on), from the pixels on."""
+    run: str | Path,
+    *,
+    data: str | None = None,
+    task: str | None = None,
+    split: str | None = None,
+    settings: Iterable[str] = (),
+) -> tuple[Results, dict[str, Any]]:
+    """(results, details) of a run or bundle on `data` (default: what it was trained on), from the pixels on.
+
+    `task`: one of several; without it all of them, whose details are in the run's own folder.
+    """
     keep_memory()
     bundle = load_bundle(Path(run))
     home = find_bundle(Path(run)).parent
-    trained_on = _training_data(home)
-    same = trained_on is not None and (
-        data is None or with_absolute_paths(DataConfig(path=data)).path == trained_on.path
-    )
-    if data is None and trained_on is None:
-        raise DataError(f"what this model was trained on is not known here (no run in {home}); give images with --data")
-    section = plain(trained_on) if same and trained_on else {"path": data, "workers": bundle.config.data.workers}
-    config = make_config(None, settings, data=section)
-    table = read_table(config.data)
-    table, chosen = judged_part(table, split, home, same)
-    read_notes = table.notes
-    table = bundle.task.fit(table.with_labels(bundle.labels, bundle.hierarchy), training=False)
+    stored = home / "config.yaml"
+    trained = stored_config(load_yaml(stored)) if stored.is_file() else None
+    known, several = read_trained(home), not has_one_task(bundle.config)
+    names = list(bundle.tasks) if task is None else [bundle.task(task).name]
+    accelerator = make_accelerator()
+    asked: dict[str, Asked] = {}
+    for name in names:
+        with in_words_of(name, several):
+            asked[name] = _asked(bundle, name, trained, home, data, split, list(settings), accelerator)
+    model = bundle.model.to(accelerator.device)
+    scored: dict[str, Scored] = {}
+    with (
+        StopRequest() as stop,
+        console.counting("evaluating", sum(len(one.table) for one in asked.values())) as advance,
+    ):
+
+        def go_on(images: int) -> None:
+            advance(images)
+            stop.stop_if_asked(STOPPED)
+
+        for name, one in asked.items():
+            with in_words_of(name, several):
+                of_task, batches = bundle.tasks[name].task, unless_stopped(one.feed.batches(), stop)
+                scored[name] = score(model.task(name), batches, accelerator, of_task, go_on)
+                go_on(0)  # a signal to all processes ends the workers, and with them the images
+                _check(scored[name], one)
+    if not told_by_task(bundle.config):
+        (name,) = names
+        return _of_labels(bundle.only, asked[name], scored[name], known, accelerator, home)
+    tasks = {name: _of_several(bundle, name, asked[name], scored[name], known, accelerator) for name in names}
+    return describe_tasks(bundle.model, tasks), {}
+
+
+def _asked(
+    bundle: Bundle,
+    name: str,
+    trained: Config | None,
+    home: Path,
+    data: str | None,
+    split: str | None,
+    settings: list[str],
+    accelerator: Accelerator,
+) -> Asked:
+    one = bundle.tasks[name]
+    section, same = _section(one, trained, home, data)
+    config = make_config(None, settings, data=section).only.data
+    table, part = judged_part(read_table(config), split, task_folder(home, bundle.config, name), same)
+    read_notes, task = table.notes, one.task
+    table = task.usable(task.fit(table.with_labels(one.labels, one.hierarchy), training=False))
     for note in table.notes:
         console.say(f"{table.name}: {note}")
-    accelerator = make_accelerator()
     order = EpochBatches(
         np.arange(len(table)),
-        64,
+        OBJECTS_AT_ONCE if task.finds_objects else BATCH,
         shuffle=False,
         rank=accelerator.process_index,
         world=accelerator.num_processes,
         blocks=blocks_of(table.source, table.keys),
     )
-    feed = PixelFeed(table, order, bundle.preprocess, workers=config.data.workers)
-    known, seen = read_trained(home), feed.watch()
-    bad = BadImages(len(table), config.data.max_bad_share)
-    with console.counting("judging", len(table)) as advance:
-        model = bundle.model.to(accelerator.device)
-        scored = score(model, feed.batches(), accelerator, bundle.task, advance)
-    check_answer(torch.from_numpy(scored.scores))
-    bad.add(scored.bad)
-    judged = table.subset(scored.rows)
+    feed = DatasetFeed(task.dataset(table, one.preprocess), order, config.workers)
+    bad = BadImages(len(table), config.max_bad_share)
+    return Asked(table, feed, feed.watch(), same, part, table.notes[len(read_notes) :], bad)
+
+
+def _section(bundle: TaskBundle, trained: Config | None, home: Path, data: str | None) -> tuple[dict[str, Any], bool]:
+    """(where the images of a task are, whether it was trained on them)"""
+    if data is None and trained is None:
+        raise DataError(f"what this model was trained on is not known here (no run in {home}); give images with --data")
+    own = None if trained is None else trained.tasks[bundle.name].data
+    same = own is not None and (data is None or with_absolute_paths(DataConfig(path=data)).path == own.path)
+    if own is not None and same:
+        return plain(own), True
+    return {"path": data, "workers": bundle.config.data.workers}, False
+
+
+def _check(scored: Scored, asked: Asked) -> None:
+    asked.bad.add(scored.bad)
+    if not len(scored.rows):
+        raise DataError("there is no readable image to evaluate the model on")
+    if isinstance(scored.evidence, Scores):
+        check_answer(torch.from_numpy(scored.scores))
+
+
+def _notes(bundle: TaskBundle, asked: Asked, here: bool, known: KnownImages | None) -> list[str]:
+    """What to mind of these images."""
+    notes = list(asked.notes)
+    if asked.same and asked.split == "train":
+        notes.append(TRAINED_ON)
+    if here and chooses(bundle.run, bundle.name):
+        notes.append(chosen_here(bundle))
+    if known is None:
+        notes.append(NOT_KNOWN)
+    return notes
+
+
+def _overlap(asked: Asked, scored: Scored, known: KnownImages | None, accelerator: Accelerator) -> dict[str, Any]:
+    return overlap_facts(find_trained(known, asked.seen.fingerprints(scored.rows, accelerator)))
+
+
+def _of_labels(
+    bundle: TaskBundle,
+    asked: Asked,
+    scored: Scored,
+    known: KnownImages | None,
+    accelerator: Accelerator,
+    home: Path,
+) -> tuple[Results, dict[str, Any]]:
+    judged = asked.table.subset(scored.rows)
     here = bool(bundle.fitted_on) and fingerprint(judged.keys) == bundle.fitted_on
-    figures = judge_table(bundle, judged, scored, fitted_here=here)
-    figures["notes"] += table.notes[len(read_notes) :]
-    overlap = find_trained(known, seen.fingerprints(scored.rows, accelerator))
-    figures = overlap_facts(overlap) | figures
-    if same and chosen == "train":
-        figures["notes"].append(TRAINED_ON)
-    if here and bundle.config.train.keep == "best":
-        figures["notes"].append(chosen_here(bundle))
-    if overlap is None:
-        figures["notes"].append(NOT_KNOWN)
-    title = f"{bundle.config.head.name} on {bundle.config.backbone.name}"
-    facts = {"name": table.name, "split": chosen or "all", "images": len(judged), "bad_images": len(bad)}
-    results = describe(title, facts, model_facts(bundle.model, bundle.config), figures)
-    history = read_history(Path(run) / "metrics.jsonl")
-    return results, details_of(bundle, judged, scored, history)
+    figures = label_figures(bundle, judged, scored, fitted_here=here)
+    figures["notes"] += _notes(bundle, asked, here, known)
+    figures = _overlap(asked, scored, known, accelerator) | figures
+    results = label_results(bundle, judged, figures, asked.split or "all", len(asked.bad))
+    return results, details_of(bundle, judged, scored, read_history(home / "metrics.jsonl"))
 
 
-def judge_table(bundle: Bundle, judged: Table, scored: Scored, *, fitted_here: bool) -> dict[str, Any]:
-    figures = judge(
-        scored.scores,
-        judged.matrix,
-        judged.labels,
-        bundle.thresholds,
-        fitted_here=fitted_here,
-        hierarchy=bundle.hierarchy,
-        task=bundle.task,
-        unseen=bundle.unseen,
-        vectors=bundle.vectors,
-        training_images=bundle.training_images,
+def _of_several(
+    bundle: Bundle, name: str, asked: Asked, scored: Scored, known: KnownImages | None, accelerator: Accelerator
+) -> dict[str, Any]:
+    one = bundle.tasks[name]
+    here = bool(one.fitted_on) and fingerprint(asked.table.keys[scored.rows]) == one.fitted_on
+    return summary(
+        bundle.model,
+        one,
+        asked.table,
+        scored,
+        asked.split or "all",
+        np.arange(len(asked.table)),
+        len(asked.bad),
+        _notes(one, asked, here, known),
+        _overlap(asked, scored, known, accelerator),
     )
-    for label, use in zip(figures["labels"], use_of_labels(scored.use) or [], strict=False):
-        label.update(use)
-    for label, share in zip(figures["labels"], shares_of_labels(scored.shares, judged.matrix) or [], strict=False):
-        label.update(share)
-    if scored.use is not None and scored.use.gates.capacity is not None:
-        figures["notes"].append("how many shared experts a label may use was found by its loss on the val images")
-    return figures | use_figures(scored.use)
-
-
-def _training_data(home: Path) -> DataConfig | None:
-    """The data section of the run in this folder, where there is one."""
-    stored = home / "config.yaml"
-    return parse(Config, load_yaml(stored)).data if stored.is_file() else None
-
-
-def model_facts(model: Model, config: Config) -> dict[str, Any]:
-    everything, trained = model.parameter_counts()
-    return {
-        "backbone": config.backbone.name,
-        "task": config.task,
-        "neck": config.neck.name,
-        "head": config.head.name,
-        "loss": config.loss.name,
-        "freeze": config.backbone.freeze,
-        "image_size": model.backbone.preprocess.size,
-        "parameters": everything,
-        "trainable_parameters": trained,
-        "gmacs": round(model.multiply_adds() / 1e9, 4),
-    }
-
-
-def details_of(bundle: Bundle, judged: Table, scored: Scored, history: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the report shows beside the figures, with maps of where the model looked."""
-    found = details(scored.scores, judged.matrix, judged.labels, judged.keys, judged.source, history)
-    overlaid = with_overlays(bundle, judged.source, found)
-    return overlaid | hard_details(judged, scored.scores) | use_details(scored.use, judged.labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from manylabel import console
-from manylabel.config import Config
+from manylabel.config import TaskConfig
 from manylabel.data.table import Table
 from manylabel.error import ConfigError
 from manylabel.head import HEADS, LabelKnowledge
@@ -15,7 +15,7 @@ from manylabel.text import EMBEDDERS
 CHUNK = 4096  # images at once
 
 
-def label_knowledge(config: Config, table: Table, unseen: np.ndarray) -> LabelKnowledge:
+def label_knowledge(config: TaskConfig, table: Table, unseen: np.ndarray) -> LabelKnowledge:
     vectors = None
     if config.text.name != "none":
         embedder = EMBEDDERS.build(config.text)
@@ -23,7 +23,7 @@ def label_knowledge(config: Config, table: Table, unseen: np.ndarray) -> LabelKn
         for note in embedder.notes:
             console.warn(note)
         console.say(f"text vectors: {embedder.source}, {vectors.shape[1]} numbers for each of {len(vectors)} labels")
-    if unseen.any() and not HEADS.get(config.head.name).can_be_zero_shot:
+    if unseen.any() and not (config.head.name in HEADS and HEADS.get(config.head.name).can_be_zero_shot):
         raise ConfigError(
             f"the {config.head.name} head cannot recognise labels that training never tells (zero_shot.unseen); "
             "use --recipe ml-decoder-zero-shot"

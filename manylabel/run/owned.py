@@ -73,7 +73,16 @@ HOLDS: dict[str, dict[str, Proof]] = {  # folder → names of files; of one task
         r"config\.yaml": _by_name,
         r"README\.md": _is_signed,
     },
-    "tasks/*": TABLES,
+    "bundle/tasks": {},
+    "bundle/tasks/*": {r"(labels|preprocess)\.json": _by_name},
+    "tasks": {},
+    "tasks/*": {
+        r"results\.json": wrote,
+        r"details\.json": wrote,
+        r"report\.html": wrote,
+        r"scores\.npz": _by_name,
+        **TABLES,
+    },
     "routing": {r"step-\d{9}\.npz": _by_name, r"patches-.+-\d+\.png": wrote},
     "figures": {r"\d\d-.+\.png": wrote},
 }

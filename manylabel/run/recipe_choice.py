@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from manylabel import console
-from manylabel.config import OWN_LOSS, Config, load_recipe, make_config, merge
+from manylabel.config import Config, TaskConfig, load_recipe, make_config, merge, names_tasks
 from manylabel.error import ConfigError
 from manylabel.head import HEADS
 from manylabel.suggest import closest
+from manylabel.task import kind_of
 
 DEFAULT = "laptop"
 TRANSFER = {  # how much of the backbone is trained, and what a run of that kind begins with
@@ -21,13 +22,15 @@ TRANSFER = {  # how much of the backbone is trained, and what a run of that kind
 
 
 def choose_recipe(
-    recipe: str | None, transfer: str | None, settings: list[str], given: Mapping[str, Any]
+    recipe: str | Mapping[str, Any] | None, transfer: str | None, settings: list[str], given: Mapping[str, Any]
 ) -> Mapping[str, Any] | str | None:
     """A recipe's name or content; None = the defaults of every part."""
     if recipe is not None and transfer is not None:
         raise ConfigError(f"a recipe ({recipe}) says how to transfer by itself; leave --transfer or --recipe out")
     if recipe is not None:
         return recipe
+    if names_tasks({}, settings, given):
+        return None
     asked = make_config(None, settings, **given)
     if transfer is not None:
         return _for_task(asked, _transferred(transfer, asked, _names("head", settings, given)))
@@ -46,29 +49,29 @@ def _transferred(transfer: str, asked: Config, names_head: bool) -> dict[str, An
     values = load_recipe(TRANSFER[transfer])
     if not names_head:
         return values
-    own = HEADS.get(asked.head.name).recipe
-    if transfer == "lp" and asked.head.name != "linear":
-        raise ConfigError(f"lp is a linear head on a frozen backbone; for {asked.head.name} on one use --frozen")
+    own = HEADS.get(asked.only.head.name).recipe
+    if transfer == "lp" and asked.only.head.name != "linear":
+        raise ConfigError(f"lp is a linear head on a frozen backbone; for {asked.only.head.name} on one use --frozen")
     if transfer == "rm" and own is not None:
         return merge(load_recipe(own), {part: values[part] for part in ("backbone", "neck")})
     same = values["head"] if isinstance(values["head"], dict) else {"name": values["head"]}
-    return values if same["name"] == asked.head.name else {**values, "head": asked.head.name}
+    return values if same["name"] == asked.only.head.name else {**values, "head": asked.only.head.name}
 
 
 def _suited_to_head(asked: Config) -> dict[str, Any] | None:
     """For heads that have a recipe of their own, on frozen backbones with a cache."""
-    if asked.head.name not in HEADS or asked.backbone.freeze != "frozen" or asked.train.cache == "off":
+    if asked.only.head.name not in HEADS or asked.backbone.freeze != "frozen" or asked.train.cache == "off":
         return None
-    recipe: str | None = HEADS.get(asked.head.name).recipe
+    recipe: str | None = HEADS.get(asked.only.head.name).recipe
     if recipe is None:
         return None
-    console.say(f"settings that suit {asked.head.name}: recipe {recipe} (choose another with --recipe)")
+    console.say(f"settings that suit {asked.only.head.name}: recipe {recipe} (choose another with --recipe)")
     return load_recipe(recipe)
 
 
 def _for_task(asked: Config, values: dict[str, Any] | None) -> dict[str, Any] | None:
     """Recipes' losses are for many labels, so a task with a loss of its own goes without."""
-    if values is None or asked.task not in OWN_LOSS:
+    if values is None or kind_of(asked.only).defaults.loss == TaskConfig().loss.name:
         return values
     return {key: value for key, value in values.items() if key != "loss"}
 

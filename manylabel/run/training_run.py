@@ -1,13 +1,14 @@
-"""A run from data to a judged, reusable classifier: what `manylabel train` and `manylabel.train` do.
+"""A run from data to a model that is evaluated and can be used: what `manylabel train` and `manylabel.train` do.
 
 <out>/config.yaml   run.json   metrics.jsonl   bad_images.csv   split.csv   trained_images.safetensors   checkpoints/
       bundle/       results.json   details.json   scores.npz   report.html
+With several tasks, what is of one of them is in tasks/NAME/: split.csv, bad_images.csv, results.json, scores.npz, …
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,47 +19,26 @@ from accelerate.utils import set_seed
 
 from manylabel import console
 from manylabel.allocator import keep_memory
-from manylabel.backbone import native_bfloat16, resolved
-from manylabel.bundle import Bundle, save_bundle
-from manylabel.config import Config, dump, make_config
-from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
-from manylabel.data.bad_images import BadImages
-from manylabel.data.table import Table
+from manylabel.analysis.routing_probe import RoutingProbe
+from manylabel.backbone import native_bfloat16
+from manylabel.config import Config, dump, has_one_task, make_config
 from manylabel.error import ConfigError
-from manylabel.evaluation import describe
-from manylabel.head import HEADS
-from manylabel.labels import support
-from manylabel.loss import LOSSES
-from manylabel.metric import Judged
 from manylabel.model import Model
-from manylabel.neck import NECKS
-from manylabel.run.data_paths import with_absolute_paths, without_paths
-from manylabel.run.feeds import check_cache, make_feeds
-from manylabel.run.folder import (
-    fingerprint,
-    machine_facts,
-    reopen_folder,
-    write_outputs,
-    write_split,
-)
-from manylabel.run.head_first import train_head_first
-from manylabel.run.judging import chosen_here, details_of, judge_table, model_facts
-from manylabel.run.label_knowledge import label_knowledge
+from manylabel.run.finish import finish
+from manylabel.run.folder import machine_facts, reopen_folder, write_split
 from manylabel.run.owned import begin_run, check_folder, claimed
+from manylabel.run.prepared import TaskData, WorkMaker, read_data, task_folder
 from manylabel.run.recipe_choice import choose_recipe
-from manylabel.run.trained_images import Overlap, overlap_facts, remember_trained
-from manylabel.run.training_table import training_table
+from manylabel.run.settings import resolve
+from manylabel.run.trained_images import Overlap, remember_trained
 from manylabel.runtime.fork import one_thread_in_children
-from manylabel.score_file import write_scores
 from manylabel.stop import StopRequest
 from manylabel.storage.folder_name import refuse_bytes
 from manylabel.task import task_of
-from manylabel.text import EMBEDDERS
+from manylabel.task.wording import in_words_of
 from manylabel.training.loop import Progress, Trainer
-from manylabel.training.optimise import OPTIMISERS, SCHEDULES
-from manylabel.training.processes import from_main, make_accelerator
-from manylabel.training.scoring import Scored
-from manylabel.training.work import TaskAtWork, Workplace
+from manylabel.training.processes import make_accelerator
+from manylabel.training.work import Workplace
 
 TRACKERS = ("tensorboard", "mlflow", "wandb")
 
@@ -72,6 +52,7 @@ class RunResult:
 
     @property
     def mAP(self) -> float | None:
+        """Of a run with one task."""
         return self.results["mAP"]
 
     @property
@@ -83,12 +64,13 @@ def train(
     data: str | Path | Mapping[str, Any] | None = None,
     *,
     out: str | Path,
-    recipe: str | None = None,
+    recipe: str | Mapping[str, Any] | None = None,
     transfer: str | None = None,
     settings: Iterable[str] = (),
+    seed: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    **sections: Mapping[str, Any] | str,
+    **sections: Any,
 ) -> RunResult:
     """Train on `data` (a path, or the whole section as a dict) and leave bundle, results and report in `out`.
 
@@ -96,6 +78,7 @@ def train(
     cached features), ft (everything). Without it, without a recipe, and without the name of a head or neck or a word
     about what is frozen, recipe `laptop` is used; settings go on top of it.
     Other keywords are sections of the config: head="linear", loss={"name": "asl", "clip": 0}, train={"epochs": 3}.
+    With a recipe that names tasks, `data` is for those that name none.
     """
     keep_memory()
     one_thread_in_children()
@@ -104,46 +87,38 @@ def train(
     given: dict[str, Any] = dict(sections)
     if data is not None:
         given["data"] = dict(data) if isinstance(data, Mapping) else {"path": str(data)}
-    settings = list(settings)
+    settings = [*settings, *([] if seed is None else [f"train.seed={seed}"])]
     if resume and transfer is not None:
         raise ConfigError("a run is resumed as it was begun; leave --transfer out")
     if resume:
         config = reopen_folder(folder, recipe, settings, given, resolve)
     else:
         config = resolve(make_config(choose_recipe(recipe, transfer, settings, given), settings, **given))
-    check = partial(check_folder, folder, [config.data.path, config.data.images], overwrite, resume)
+        _check_length(config, settings, given)
+    paths = [path for task in config.tasks.values() for path in (task.data.path, task.data.images)]
+    check = partial(check_folder, folder, paths, overwrite, resume)
     check()
     with StopRequest() as stop:
         return _Run(folder, config, stop, check).go(resume)
 
 
-def resolve(config: Config) -> Config:
-    """The config with every option of every part written out; wrong names and options are found here, before work."""
-    config = replace(
-        config,
-        backbone=resolved(config.backbone),
-        neck=NECKS.resolve(config.neck),
-        head=HEADS.resolve(config.head),
-        text=EMBEDDERS.resolve(config.text),
-        loss=LOSSES.resolve(config.loss),
-        optimiser=OPTIMISERS.resolve(config.optimiser),
-        schedule=SCHEDULES.resolve(config.schedule),
-    )
-    config = with_absolute_paths(config)
-    check_cache(config)
-    task_of(config)
-    return config
+def _check_length(config: Config, settings: Iterable[str], given: Mapping[str, Any]) -> None:
+    """Epochs that somebody asks for are not passed over in silence where a recipe counts steps."""
+    section = given.get("train")
+    asked = isinstance(section, Mapping) and "epochs" in section
+    if config.train.steps and (asked or any(one.partition("=")[0].strip() == "train.epochs" for one in settings)):
+        raise ConfigError(
+            f"train.steps={config.train.steps} says how long this run is, so train.epochs would not be read; set "
+            "train.steps, or train.steps=0 to count epochs"
+        )
 
 
 class _Run:
     """The steps of a run, in order."""
 
     def __init__(self, folder: Path, config: Config, stop: StopRequest, check: Callable[[], None]) -> None:
-        self.folder = folder
-        self.config = config
-        self.stop = stop
+        self.folder, self.config, self.stop = folder, config, stop
         self.check = check  # that the folder may be used
-        self.task = task_of(config)
 
     def go(self, resume: bool) -> RunResult:
         self.accelerator = self._accelerator()
@@ -153,59 +128,43 @@ class _Run:
             return self._go(resume)
 
     def _go(self, resume: bool) -> RunResult:
+        self.config, data = read_data(self.config, self.folder, resume)
         config = self.config
-        prepared = training_table(config, self.task, self.folder, resume)
-        table = prepared.table
-        self.knowledge = label_knowledge(config, table, prepared.unseen)
         set_seed(config.train.seed)
-        model = Model(config, len(table.labels), knowledge=self.knowledge)
+        labels = {name: len(one.table.labels) for name, one in data.items()}
+        model = Model(config, labels, knowledge={name: one.knowledge for name, one in data.items()})
         model.check()
-        everything, trained = model.parameter_counts()
-        if config.backbone.weights == "none" and config.backbone.freeze == "frozen":
-            console.warn("the backbone is frozen with random weights: only its shape helps")
-        console.say(
-            f"{config.backbone.name} ({config.backbone.freeze}) + {config.head.name}: {everything / 1e6:.2f} M parameters, "
-            f"{trained / 1e6:.3f} M trained"
-        )
-        if self.accelerator.is_main_process:
-            self._begin(table, prepared.new_split, resume)
-        overlap = self._remember(table)
-        train_rows, val_rows = table.rows("train"), table.rows("val")
-        listed = self.folder / BAD_IMAGES if self.accelerator.is_main_process else None
-        bad = BadImages(len(train_rows) + len(val_rows), config.data.max_bad_share, listed)
-        if resume:
-            bad.recall()
+        self._say_what(model)
+        maker = WorkMaker(config, data, model, self.folder, self.accelerator, self.stop, resume)
+        self._prepare_heads(model, data, maker)
+        if self.accelerator.is_main_process:  # only now, when nothing is known to be wrong, is an older run replaced
+            self._begin(data, resume)
+        overlaps = self._remember(data)
         model.to(self.accelerator.device)
-        if config.train.head_first and model.backbone.frozen:
-            console.say("the backbone is frozen, so there is nothing that the head could go before (train.head_first)")
-        elif config.train.head_first and not (resume and any((self.folder / "checkpoints").glob("*"))):
-            train_head_first(
-                config,
-                model,
-                self.knowledge,
-                table,
-                self.folder,
-                self.accelerator,
-                bad,
-                self.stop,
-                self.task,
-            )
-        train_feed, val_feed = make_feeds(config, model, table, self.accelerator, bad, self.stop)
-        work = TaskAtWork(self.task, table, train_feed, val_feed, bad, self.knowledge.unseen)
-        place = Workplace(self.folder, self.accelerator, self.stop, report=self._show, say=console.say)
-        trainer = Trainer(config, model, work, place)
-        batches = len(train_feed)
-        with console.training(config.train.epochs * batches) as self._bar:
-            trainer.fit(resume)
-        chosen = trainer.position.best_epoch if config.train.keep == "best" else config.train.epochs
-        console.say(f"the weights of epoch {chosen} are kept")
-        if chosen == config.train.epochs and config.train.epochs < 50:
-            console.say(f"it was still improving: more epochs may help, e.g. --epochs {2 * config.train.epochs}")
-        scored = trainer.validate()
-        trained_on = from_main(overlap_facts(overlap, scored.rows), self.accelerator)
-        result = self._finish(model, table.subset(scored.rows), scored, trainer, len(bad), trained_on)
+        self._bar = console.TrainingBar()
+        place = Workplace(self.folder, self.accelerator, self.stop, self._show, console.say, self._bar.close)
+        trainer = Trainer(config, maker.phases(), place, RoutingProbe(self.folder / "routing"))
+        with self._bar:
+            state = trainer.fit(resume)
+        results = finish(self.folder, config, trainer, state, data, overlaps)
         self.accelerator.end_training()
-        return result
+        return RunResult(self.folder, results)
+
+    def _say_what(self, model: Model) -> None:
+        config, (everything, trained) = self.config, model.parameter_counts()
+        b, heads = config.backbone, ", ".join(dict.fromkeys(task.head.name for task in config.tasks.values()))
+        if b.weights == "none" and b.freeze == "frozen":
+            console.warn("the backbone is frozen with random weights: only its shape helps")
+        tasks = "" if has_one_task(config) else f"; tasks: {', '.join(config.tasks)}"
+        console.say(
+            f"{b.name} ({b.freeze}) + {heads}: {everything / 1e6:.2f} M parameters, {trained / 1e6:.3f} M trained{tasks}"
+        )
+
+    def _prepare_heads(self, model: Model, data: Mapping[str, TaskData], maker: WorkMaker) -> None:
+        """What is wrong with loss or objects is found, and a fresh head hears what it may know of its images."""
+        for name, one in data.items():
+            with in_words_of(name, not has_one_task(self.config)):
+                task_of(self.config.tasks[name]).prepare(model.heads[name], one.table, maker.parts[name].train)
 
     def _accelerator(self) -> Accelerator:
         trackers = list(self.config.train.trackers)
@@ -223,57 +182,38 @@ class _Run:
             accelerator.init_trackers("manylabel")
         return accelerator
 
-    def _begin(self, table: Table, new_split: dict[str, str], resume: bool) -> None:
+    def _begin(self, data: Mapping[str, TaskData], resume: bool) -> None:
         """The first files of a run: only now is it sure that it can begin."""
-        facts = {
-            **machine_facts(self.accelerator),
-            "images": len(table),
-            "labels": len(table.labels),
-            "notes": list(table.notes),
+        known = {
+            name: {"images": len(one.table), "labels": len(one.table.labels), "notes": list(one.table.notes)}
+            for name, one in data.items()
         }
-        begin_run(self.folder, facts, dump(self.config), resume)
-        if new_split:
-            write_split(self.folder, new_split)
+        facts = next(iter(known.values())) if has_one_task(self.config) else {"tasks": known}
+        begin_run(self.folder, {**machine_facts(self.accelerator), **facts}, dump(self.config), resume)
+        for name, one in data.items():
+            if one.new_split:
+                place = task_folder(self.folder, self.config, name)
+                place.mkdir(parents=True, exist_ok=True)
+                write_split(place, one.new_split)
 
-    def _remember(self, table: Table) -> Overlap | None:
-        """Keep what this run is trained on; which of its val images are the same, as the main process knows."""
+    def _remember(self, data: Mapping[str, TaskData]) -> dict[str, Overlap]:
+        """Keep what this run is trained on, whichever task it is for: they share weights. Which of the val images are the
+        same, as the main process knows."""
         if not self.accelerator.is_main_process:
-            return None
+            return {}
         again = f"manylabel train --resume --out {self.folder}"
-        tables = {table.name: (table, self.config.data.workers)}
-        return remember_trained(self.folder, tables, self.stop, again)[table.name]
+        tables = {name: (one.table, self.config.tasks[name].data.workers) for name, one in data.items()}
+        return remember_trained(self.folder, tables, self.stop, again)
 
     def _show(self, p: Progress) -> None:
-        score = f"{p.goal} {p.value:.2f}  " if p.value is not None else ""
-        text = f"epoch {min(p.epoch + 1, p.epochs)}/{p.epochs}  loss {p.loss:.4f}  {score}rate {p.rate:.1e}"
-        self._bar(p.epoch * p.batches + p.batch, text)
+        losses = "  ".join(self._shown_loss(p, name, loss) for name, loss in p.losses.items())
+        value = f"{p.goal} {p.value:.2f}  " if p.value is not None else ""
+        where = f"step {p.step}/{p.steps}" if p.epoch is None else f"epoch {min(p.epoch + 1, p.epochs)}/{p.epochs}"
+        self._bar.show(p.step, p.steps, f"{where}  {losses}  {value}rate {p.lr:.1e}")
 
-    def _finish(
-        self, model: Model, judged: Table, scored: Scored, trainer: Trainer, bad: int, trained_on: dict[str, Any]
-    ) -> RunResult:
-        config, scores = self.config, scored.scores
-        bundle = Bundle(
-            model,
-            without_paths(config),
-            judged.labels,
-            self.task.thresholds(Judged(scores, judged.matrix, unseen=self.knowledge.unseen)),
-            model.backbone.preprocess,
-            fitted_on=fingerprint(judged.keys),
-            hierarchy=judged.hierarchy,
-            training_images=support(trainer.table.matrix[trainer.table.rows("train")]),
-            text_source=EMBEDDERS.build(config.text).source if model.head.vectors is not None else "",
-        )
-        figures = judge_table(bundle, judged, scored, fitted_here=True)
-        if config.train.keep == "best":
-            figures["notes"].append(chosen_here(bundle))
-        title = f"{config.head.name} on {config.backbone.name}"
-        data = {"name": judged.name, "split": "val", "images": len(judged), "bad_images": bad}
-        results = describe(title, data, model_facts(model, config), trained_on | figures)
-        if self.accelerator.is_main_process:
-            save_bundle(self.folder / "bundle", bundle, results)
-            write_scores(self.folder, judged.keys, scores, judged.matrix)
-            write_outputs(self.folder, results, details_of(bundle, judged, scored, trainer.history.rows))
-        return RunResult(self.folder, results)
+    def _shown_loss(self, p: Progress, name: str, loss: float) -> str:
+        whose = "loss" if has_one_task(self.config) else name
+        return f"{whose} {loss:.4f}" + (f" (k {p.k[name]})" if name in p.k else "")
 
 
 def precision(config: Config) -> str:

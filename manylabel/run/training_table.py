@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from manylabel import console
-from manylabel.config import Config
+from manylabel.config import TaskConfig
 from manylabel.data.read import read_table
 from manylabel.data.split import joined_groups, train_val_split
 from manylabel.data.table import Table
@@ -28,14 +28,15 @@ class TrainingTable:
     new_split: dict[str, str]  # the split that was made here, if the data had none
 
 
-def training_table(config: Config, task: AnyTask, folder: Path, resume: bool) -> TrainingTable:
+def training_table(config: TaskConfig, task: AnyTask, seed: int, folder: Path, resume: bool) -> TrainingTable:
+    """`folder`: where the split that was made for it is kept."""
     table = task.fit(read_table(config.data))
     for note in table.notes:
         console.say(f"{table.name}: {note}")
     new_split: dict[str, str] = {}
     if table.split is None or "val" not in table.split:
         kept = _kept_split(folder, table) if resume else None
-        split = kept if kept is not None else _own_split(config, table)
+        split = kept if kept is not None else _own_split(config, table, seed)
         table = replace(table, split=split)
         if kept is None:
             new_split = dict(zip(table.keys.tolist(), split.tolist(), strict=True))
@@ -82,12 +83,12 @@ def _kept_split(folder: Path, table: Table) -> np.ndarray | None:
     return kept
 
 
-def _own_split(config: Config, table: Table) -> np.ndarray:
+def _own_split(config: TaskConfig, table: Table, seed: int) -> np.ndarray:
     """A stratified split of data without one, or of its training part if it has no 'val'."""
     share = config.data.validation_share
     rows = np.arange(len(table)) if table.split is None else table.rows("train")
     part = table.subset(rows)
-    parts = train_val_split(part.matrix, share, config.train.seed, joined_groups(part.groups))
+    parts = train_val_split(part.matrix, share, seed, joined_groups(part.groups))
     split = np.full(len(table), "train", dtype="<U5") if table.split is None else table.split.copy()
     split[rows] = parts
     held = (parts == "val").mean()

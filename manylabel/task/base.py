@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -11,17 +11,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manylabel.config import AugmentConfig, Config, TaskConfig
+from manylabel.config import AugmentConfig, KindDefaults, TaskConfig
 from manylabel.core.decision import Activation
+from manylabel.core.evidence import EvidenceT
 from manylabel.core.output import Output
 from manylabel.data.dataset import Batch, ImageDataset
 from manylabel.data.table import Table
 from manylabel.detect import DetectionTarget
 from manylabel.features import Features
+from manylabel.head import HEADS
 from manylabel.metric import METRICS
 from manylabel.preprocess import Preprocess
-
-AnyConfig = Config | TaskConfig
+from manylabel.registry import Registry
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,32 +37,8 @@ class Targets:
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence(ABC):
-    """What a model said of some rows of a table: arrays on the CPU, which can be gathered over processes."""
-
-    rows: np.ndarray  # [n]
-
-    @classmethod
-    @abstractmethod
-    def joined(cls, parts: Sequence[Any]) -> Any:
-        """That of several batches as one, in the order of the rows."""
-
-    @property
-    def finite(self) -> bool:
-        """Whether there are only numbers in it."""
-        return True
-
-
 TargetsT = TypeVar("TargetsT", bound=Targets)
-EvidenceT = TypeVar("EvidenceT", bound=Evidence)
 JudgedT = TypeVar("JudgedT")
-
-
-def together(parts: Sequence[EvidenceT]) -> EvidenceT:
-    """Of one kind, at least one."""
-    joined: EvidenceT = type(parts[0]).joined(parts)
-    return joined
 
 
 def total_of(losses: Mapping[str, Tensor]) -> Tensor:
@@ -73,6 +50,10 @@ class Task(ABC, Generic[TargetsT, EvidenceT, JudgedT]):
     """No parameters, no files and no feeds: names, weights and tables are those of a run."""
 
     kind: ClassVar[str]
+    measured_as: ClassVar[str]  # the kind whose metrics its results have (metric/registry.py)
+    defaults: ClassVar[KindDefaults] = KindDefaults()  # its parts, where nobody says otherwise
+    heads: ClassVar[Registry] = HEADS  # what its heads are chosen among
+    cached: ClassVar[bool] = True  # it can be learned from features that were computed before
     one_label: ClassVar[bool] = False  # an image gets the one label with the highest score; thresholds play no part
     finds_objects: ClassVar[bool] = False  # the head is a detector, and what it finds has a place in the image
     loss_note: ClassVar[str] = ""  # what somebody should know who looks at its training loss
@@ -80,8 +61,12 @@ class Task(ABC, Generic[TargetsT, EvidenceT, JudgedT]):
 
     @classmethod
     @abstractmethod
-    def of(cls, config: AnyConfig, activation: Activation | None = None) -> Any:
+    def of(cls, config: TaskConfig, activation: Activation | None = None) -> Any:
         """`activation`: what a bundle remembers, which needs no loss any more; None = as the loss says."""
+
+    @classmethod
+    def check(cls, config: TaskConfig, where: str) -> None:
+        """Stop at settings that make no sense for this kind; `where` stands before their names."""
 
     @property
     def masks(self) -> bool:
@@ -106,6 +91,10 @@ class Task(ABC, Generic[TargetsT, EvidenceT, JudgedT]):
         """The table as this task needs it. `training`: what cannot be learned from is an error."""
         return table
 
+    def fitted_config(self, config: TaskConfig, table: Table, say: Callable[[str], None]) -> TaskConfig:
+        """The settings as this data allows them."""
+        return config
+
     def usable(self, table: Table) -> Table:
         """Without the images that would teach something wrong, for nobody said what this task needs to know of them."""
         return table
@@ -126,7 +115,7 @@ class Task(ABC, Generic[TargetsT, EvidenceT, JudgedT]):
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
-    def learning(self, config: AnyConfig, table: Table, rows: np.ndarray, say: Callable[[str], None]) -> Any:
+    def learning(self, config: TaskConfig, table: Table, rows: np.ndarray, say: Callable[[str], None]) -> Any:
         """The same task, able to give targets and losses: `rows` of the table are what is learned."""
         return self
 
@@ -168,6 +157,10 @@ class Task(ABC, Generic[TargetsT, EvidenceT, JudgedT]):
     @abstractmethod
     def thresholds(self, judged: JudgedT) -> np.ndarray:
         """Those with the best F1 on these images. [threshold_count]"""
+
+    @abstractmethod
+    def decide(self, found: Any, thresholds: np.ndarray) -> Any:
+        """What is said to be there."""
 
 
 AnyTask = Task[Any, Any, Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manylabel.config import AugmentConfig
+from manylabel.config import AugmentConfig, KindDefaults, TaskConfig
 from manylabel.core.decision import Activation, decide
+from manylabel.core.evidence import Scores
 from manylabel.core.output import Output
 from manylabel.data.dataset import Batch, ImageDataset, image_dataset
 from manylabel.data.mix import mix_batch
@@ -21,7 +22,8 @@ from manylabel.labels import ABSENT, PRESENT, UNKNOWN, known, support
 from manylabel.loss import LOSSES, Loss, SoftmaxLoss
 from manylabel.metric import Judged, average_precision, fit_thresholds
 from manylabel.preprocess import Preprocess
-from manylabel.task.base import AnyConfig, Evidence, Targets, Task
+from manylabel.task.base import Targets, Task
+from manylabel.task.kinds import register
 from manylabel.task.mixing import mixing_allowed, unknown_is_negative
 
 SHOWN = 3  # names in a message
@@ -33,24 +35,6 @@ class LabelTargets(Targets):
 
     labels: Tensor  # [B, N] float32
     known: Tensor  # [B, N] bool
-
-
-@dataclass(frozen=True, eq=False)
-class Scores(Evidence):
-    """Of every image and label, between 0 and 1."""
-
-    scores: np.ndarray  # [n, N] float32
-
-    @classmethod
-    def joined(cls, parts: Sequence[Scores]) -> Scores:
-        rows = np.concatenate([np.empty(0, np.int64), *(part.rows for part in parts)])
-        order = np.argsort(rows, kind="stable")
-        scores = np.concatenate([part.scores for part in parts]) if parts else np.empty((0, 0), np.float32)
-        return Scores(rows[order], scores[order])
-
-    @property
-    def finite(self) -> bool:
-        return bool(np.isfinite(self.scores).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +55,11 @@ class Classification(Task[LabelTargets, Scores, Judged]):
     lesson: Lesson | None = field(default=None, compare=False, repr=False)  # of a task that is learned
 
     @classmethod
-    def of(cls, config: AnyConfig, activation: Activation | None = None) -> Any:
+    def of(cls, config: TaskConfig, activation: Activation | None = None) -> Any:
         activation = activation or LOSSES.get(config.loss.name).activation
         if activation == "softmax" and not cls.one_label:
             raise ConfigError(
-                f"loss {config.loss.name} lets labels compete, so it suits one label per image only: --task single_label"
+                f"loss {config.loss.name} lets labels compete, so it suits one label per image only: kind: single_label"
             )
         return cls(activation)
 
@@ -89,7 +73,7 @@ class Classification(Task[LabelTargets, Scores, Judged]):
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
-    def learning(self, config: AnyConfig, table: Table, rows: np.ndarray, say: Callable[[str], None]) -> Any:
+    def learning(self, config: TaskConfig, table: Table, rows: np.ndarray, say: Callable[[str], None]) -> Any:
         matrix = table.matrix[rows]
         counts = {
             "positive_counts": torch.from_numpy(support(matrix)),
@@ -157,11 +141,13 @@ class Classification(Task[LabelTargets, Scores, Judged]):
         return decide(scores, thresholds, self.one_label)
 
 
+@register
 @dataclass(frozen=True)
 class MultiLabel(Classification):
     """Any number of labels in an image, each with a threshold of its own."""
 
     kind: ClassVar[str] = "multi_label"
+    measured_as: ClassVar[str] = "multi_label"
 
     def thresholds(self, judged: Judged) -> np.ndarray:
         """Each label's own; for unseen labels what suits the seen ones together. [N]"""
@@ -173,15 +159,18 @@ class MultiLabel(Classification):
     def hint(self, table: Table) -> str | None:
         one_each = ((table.matrix == PRESENT).sum(axis=1) == 1).all()
         if one_each and known(table.matrix).all() and (support(table.matrix) > 0).sum() > 1:
-            return "every image has exactly one label: --task single_label lets the labels compete"
+            return "every image has exactly one label: --kind single_label lets the labels compete"
         return None
 
 
+@register
 @dataclass(frozen=True)
 class SingleLabel(Classification):
     """Exactly one label in an image: the one with the highest score."""
 
     kind: ClassVar[str] = "single_label"
+    measured_as: ClassVar[str] = "single_label"
+    defaults: ClassVar[KindDefaults] = KindDefaults(loss="cross_entropy")  # the labels compete
     one_label: ClassVar[bool] = True
 
     def fit(self, table: Table, training: bool = True) -> Table:
@@ -198,13 +187,13 @@ class SingleLabel(Classification):
             more = f" and {len(many) - 1} more images" if len(many) > 1 else ""
             raise DataError(
                 f"{table.name}: {table.keys[row]}{more} have several labels ({', '.join(names[:SHOWN])}), "
-                "but task=single_label takes exactly one; train with --task multi_label"
+                "but kind: single_label takes exactly one; train with --kind multi_label"
             )
         none = np.flatnonzero((present == 0) & known(table.matrix).all(axis=1))
         if len(none) and training:
             raise DataError(
-                f"{table.name}: {len(none)} images have no label, first {table.keys[none[0]]}; task=single_label takes "
-                "exactly one: leave these images out, give them a label of their own, or train with --task multi_label"
+                f"{table.name}: {len(none)} images have no label, first {table.keys[none[0]]}; kind: single_label takes "
+                "exactly one: leave these images out, give them a label of their own, or train with --kind multi_label"
             )
         matrix = np.where((present == 1)[:, None] & (table.matrix != PRESENT), np.int8(ABSENT), table.matrix)
         matrix[present == 0] = UNKNOWN

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from manylabel.config import AugmentConfig, TaskConfig
+from manylabel.config import AugmentConfig, KindDefaults, Part, TaskConfig
 from manylabel.core.decision import Activation
+from manylabel.core.evidence import Evidence
 from manylabel.core.output import Output
 from manylabel.data.dataset import Batch
 from manylabel.data.object_dataset import ObjectBatch, ObjectDataset
 from manylabel.data.object_transform import ObjectTransform
+from manylabel.data.source import SceneSource
 from manylabel.data.stored_objects import ObjectReader
 from manylabel.data.table import Table
 from manylabel.detect import DETECTORS, Detections, DetectionTarget
+from manylabel.error import ConfigError
 from manylabel.metric import JudgedObjects
 from manylabel.metric.detection import ImageFound, coco_average_precision
 from manylabel.preprocess import Preprocess
-from manylabel.task.base import AnyConfig, Evidence, Targets, Task
+from manylabel.registry import Registry
+from manylabel.task.base import Targets, Task
 from manylabel.task.boxed import with_boxed_images_only
+from manylabel.task.kinds import register
 from manylabel.task.stored_pixels import box_truth, in_stored_pixels, mask_truth
 
 UNSURE = 0.5  # threshold where nothing that was found is right
+MOVES = ("flip", "random_crop")  # changes to a training image that boxes and masks can follow
+STILL = AugmentConfig()
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,19 +61,48 @@ class Objects(Evidence):
         return Objects(rows[order], [found[i] for i in order])
 
 
+@register
 @dataclass(frozen=True)
 class Detection(Task[ObjectTargets, Objects, JudgedObjects]):
     """Detection and instance segmentation: the losses are the detector's own, figures follow the COCO protocol."""
 
     kind: ClassVar[str] = "detection"
+    measured_as: ClassVar[str] = "detection"
+    defaults: ClassVar[KindDefaults] = KindDefaults(head="cascade")
+    heads: ClassVar[Registry] = DETECTORS
+    cached: ClassVar[bool] = False
     finds_objects: ClassVar[bool] = True
     loss_note: ClassVar[str] = "That of a detector rises while it learns: better proposals stand for more objects."
     with_masks: bool = True
 
     @classmethod
-    def of(cls, config: AnyConfig, activation: Activation | None = None) -> Any:
-        assert isinstance(config, TaskConfig)
-        return cls(with_masks=bool(DETECTORS.options(config.detector).masks))
+    def of(cls, config: TaskConfig, activation: Activation | None = None) -> Any:
+        return cls(with_masks=bool(DETECTORS.options(config.head).masks))
+
+    @classmethod
+    def check(cls, config: TaskConfig, where: str) -> None:
+        idle = [key for key, value in vars(config.augment).items() if key not in MOVES and value != getattr(STILL, key)]
+        if idle:
+            raise ConfigError(
+                f"{where}augment.{idle[0]} is not for detection, which takes {' and '.join(MOVES)} (its scale)"
+            )
+        plain = TaskConfig()
+        for name, why in (("loss", "a detector has its own losses"), ("text", "boxes are not found by words")):
+            if getattr(config, name).name != getattr(plain, name).name:
+                raise ConfigError(f"{where}{name} is not for detection: {why}; leave it out")
+        if config.zero_shot.unseen:
+            raise ConfigError(f"{where}zero_shot is not for detection, whose labels are all learned; leave it out")
+        if config.neck.options.get("share") == "label":
+            raise ConfigError(
+                f"{where}neck.share=label mixes stages for each label, and a detector looks at one map; use neck.share=image"
+            )
+
+    def fitted_config(self, config: TaskConfig, table: Table, say: Callable[[str], None]) -> TaskConfig:
+        """Masks that nobody drew cannot be learned: a detector that gave some all the same would make them up."""
+        if not self.masks or _has_masks(table):
+            return config
+        say(f"{table.name} has boxes without masks; it learns boxes only")
+        return replace(config, head=Part(config.head.name, {**config.head.options, "masks": False}))
 
     @property
     def masks(self) -> bool:
@@ -131,6 +167,15 @@ class Detection(Task[ObjectTargets, Objects, JudgedObjects]):
         best = judged.boxes.best_score
         return np.array([UNSURE if best is None else best])
 
-    def decide(self, found: Detections, thresholds: Sequence[float]) -> Detections:
+    def decide(self, found: Detections, thresholds: np.ndarray | Sequence[float]) -> Detections:
         """What is worth reporting of one image."""
         return found.part(found.scores >= thresholds[0])
+
+
+def _has_masks(table: Table) -> bool:
+    if isinstance(table.source, SceneSource):
+        return True
+    if table.objects is None:
+        return False
+    taught = np.isin(table.objects.row, table.rows("train"))
+    return any(mask is not None for mask, told in zip(table.objects.masks, taught, strict=True) if told)

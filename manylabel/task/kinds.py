@@ -1,32 +1,43 @@
-"""From the name of a kind to its Task: here and nowhere else."""
+"""From the name of a kind to its Task. A kind is a class in a file of this room, registered by `@register`."""
 
 from __future__ import annotations
 
-from typing import overload
+from typing import TypeVar
 
-from manylabel.config import Config, TaskConfig
+from manylabel.config import Config, TaskConfig, has_one_task, register_kind
 from manylabel.core.decision import Activation
-from manylabel.task.base import AnyConfig, AnyTask
-from manylabel.task.classification import Classification, MultiLabel, SingleLabel
-from manylabel.task.detection import Detection
+from manylabel.error import ConfigError
+from manylabel.metric import measure_as
+from manylabel.suggest import closest
+from manylabel.task.base import AnyTask
 
-KINDS: dict[str, type[AnyTask]] = {kind.kind: kind for kind in (MultiLabel, SingleLabel, Detection)}
-
-
-def kind_of(config: AnyConfig) -> type[AnyTask]:
-    """What can be said of the task before its loss and detector are known to be there."""
-    return KINDS[config.task if isinstance(config, Config) else config.kind]
+KINDS: dict[str, type[AnyTask]] = {}
+T = TypeVar("T", bound=type[AnyTask])
 
 
-@overload
-def task_of(config: Config, activation: Activation | None = None) -> Classification: ...
+def register(cls: T) -> T:
+    """Make a kind known by its name."""
+    if cls.kind in KINDS:
+        raise ConfigError(f"two kinds of task are called {cls.kind!r}")
+    measure_as(cls.kind, cls.measured_as)
+    KINDS[cls.kind] = cls
+    register_kind(cls.kind, cls.defaults)
+    return cls
 
 
-@overload
-def task_of(config: TaskConfig, activation: Activation | None = None) -> AnyTask: ...
+def kind_of(config: TaskConfig) -> type[AnyTask]:
+    """What can be said of the task before its loss and head are known to be there."""
+    if config.kind not in KINDS:
+        raise ConfigError(f"kind cannot be {config.kind!r:.100}{closest(config.kind, KINDS)}")
+    return KINDS[config.kind]
 
 
-def task_of(config: AnyConfig, activation: Activation | None = None) -> AnyTask:
+def told_by_task(config: Config) -> bool:
+    """Whether results and history tell of each task by its name: of one task with labels they tell without it."""
+    return not has_one_task(config) or kind_of(config.only).finds_objects
+
+
+def task_of(config: TaskConfig, activation: Activation | None = None) -> AnyTask:
     """`activation`: what a bundle remembers, which needs no loss any more; None = as the loss says."""
     task: AnyTask = kind_of(config).of(config, activation)
     return task

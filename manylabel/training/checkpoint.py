@@ -21,6 +21,7 @@ from manylabel.storage.json_text import parse_json, read_object
 from manylabel.storage.own_file import make_way
 from manylabel.storage.plain_file import KB
 from manylabel.storage.tensor_file import read_tensors
+from manylabel.training.state import today
 
 BEST = "best"
 NAME = re.compile(r"step-(\d{9})\.json")
@@ -100,7 +101,8 @@ class CheckpointFolder:
             raise CheckpointError(f"{path.name} is missing")
         if sha256(path) != expected:
             raise CheckpointError(f"{path.name} has another checksum than its manifest: it is damaged")
-        return load_tensors(path)
+        found = load_tensors(path)
+        return Checkpoint(today(found.tensors), found.values)
 
 
 def save_tensors(path: Path, checkpoint: Checkpoint) -> None:

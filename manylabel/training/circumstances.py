@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
+from manylabel.config import LABELS
 from manylabel.data.table import Table
 from manylabel.error import CheckpointError
 
 
-def circumstances(table: Table, processes: int) -> dict[str, Any]:
-    digest = hashlib.sha256("\0".join([*map(str, table.keys), *table.labels]).encode())
-    digest.update(table.matrix.tobytes())
-    digest.update("\0".join(map(str, table.split if table.split is not None else [])).encode())
+def circumstances(tables: Mapping[str, Table], processes: int) -> dict[str, Any]:
+    """`tables`: of every task."""
+    digests = {name: _digest(table) for name, table in tables.items()}
+    of_all = hashlib.sha256("\0".join(f"{name} {one}" for name, one in digests.items()).encode()).hexdigest()
     return {
-        "data": digest.hexdigest(),
+        "data": of_all if len(digests) > 1 or LABELS not in digests else digests[LABELS],
         "processes": processes,
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
     }
+
+
+def _digest(table: Table) -> str:
+    digest = hashlib.sha256("\0".join([*map(str, table.keys), *table.labels]).encode())
+    digest.update(table.matrix.tobytes())
+    digest.update("\0".join(map(str, table.split if table.split is not None else [])).encode())
+    return digest.hexdigest()
 
 
 def compare(before: dict[str, Any], now: dict[str, Any], say: Callable[[str], None]) -> None:

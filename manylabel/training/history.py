@@ -1,4 +1,4 @@
-"""metrics.jsonl: one line per epoch, always written, never twice."""
+"""metrics.jsonl: one line for each epoch, or for some steps; always written, never twice."""
 
 from __future__ import annotations
 
@@ -17,13 +17,19 @@ class History:
         self.path = path
         self.rows: list[HistoryRow] = read_history(path)
 
-    def forget_after(self, epochs: int) -> None:
-        self.rows = [row for row in self.rows if row["epoch"] <= epochs]
+    def forget_after(self, step: int) -> None:
+        self.rows = [row for row in self.rows if step_of(row) <= step]
         write_text(self.path, "".join(map(row_text, self.rows)))  # a line cut off by a kill goes, too
 
     def add(self, row: HistoryRow) -> None:
         self.rows.append(row)
         append_text(self.path, row_text(row))
+
+
+def step_of(row: HistoryRow) -> float:
+    """After which change of the weights it was written; earlier versions told it in two ways."""
+    step: float = row["step"] if "step" in row else row["epoch"]
+    return step
 
 
 def read_history(path: Path) -> list[HistoryRow]:

@@ -2,38 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from accelerate import Accelerator
 
+from manylabel.config import TaskConfig
 from manylabel.data.bad_images import BadImages
+from manylabel.data.dataset import Batch
 from manylabel.data.table import Table
-from manylabel.labels import never_trained, support
-from manylabel.stop import StopRequest
-from manylabel.task import Classification
+from manylabel.error import DataError
+from manylabel.labels import never_trained
+from manylabel.model import Model
+from manylabel.stop import StopRequest, unless_stopped
+from manylabel.task import AnyTask, total_of
 from manylabel.training.feed import Feed
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Rows of a table: to learn from, to decide about capacity by, and to evaluate on."""
+
+    train: np.ndarray
+    held_out: np.ndarray
+    val: np.ndarray
+
+    @classmethod
+    def of(cls, table: Table, share: float, seed: int) -> Parts:
+        """A fixed share of the training images is held out; 0 = all of them are learned."""
+        if not share:
+            return cls(table.rows("train"), np.empty(0, np.int64), table.rows("val"))
+        rows = np.random.default_rng([seed, 1]).permutation(table.rows("train"))
+        count = round(share * len(rows))
+        if not 1 <= count < len(rows):
+            raise DataError(
+                f"{table.name}: {len(rows)} training images are too few to hold out {share:.1%} of them; set "
+                "train.adapt.held_out higher, or train.adapt.enabled=false"
+            )
+        return cls(np.sort(rows[count:]), np.sort(rows[:count]), table.rows("val"))
+
+
+@dataclass(frozen=True)
+class Feeds:
+    """Where the batches of a task come from."""
+
+    train: Feed
+    val: Feed
+    held_out: Feed | None = None  # of images whose loss decides about capacity
 
 
 @dataclass(frozen=True)
 class TaskAtWork:
     """A task with its images."""
 
-    task: Classification
+    name: str
+    task: AnyTask
+    config: TaskConfig
     table: Table
-    train_feed: Feed
-    val_feed: Feed
+    parts: Parts
+    feeds: Feeds
     bad_images: BadImages
-    unseen: np.ndarray | None = None  # [N] bool: labels that must not choose the epoch
+    stop: StopRequest
+    unseen: np.ndarray | None = None  # [N] bool: labels that must not choose the weights
+    training_images: np.ndarray | None = field(default=None, repr=False)  # [N] with each label
+
+    def learning(self, say: Callable[[str], None]) -> TaskAtWork:
+        """Able to give targets and losses."""
+        return replace(self, task=self.task.learning(self.config, self.table, self.parts.train, say))
 
     @property
     def never_trained(self) -> np.ndarray:
-        """[N] bool: labels without a training image, which must not choose it either."""
-        images = support(self.table.matrix[self.table.rows("train")])
-        return never_trained(images, self.unseen, len(self.table.labels))
+        """[N] bool: labels without a training image, which must not choose the weights either."""
+        return never_trained(self.training_images, self.unseen, len(self.table.labels))
+
+    def batches(self, done: int) -> Iterator[Batch]:
+        """Training batches without end, after so many that were taken before."""
+        epoch, start = divmod(done, len(self.feeds.train))
+        while True:
+            yield from unless_stopped(self.feeds.train.batches(epoch, start), self.stop)
+            if self.stop.signal is not None:
+                return
+            epoch, start = epoch + 1, 0
+
+    def held_out_loss(self, model: Model, device: torch.device, processes: int = 1) -> float:
+        """Mean loss of the held-out images of all processes; the model is in evaluation mode."""
+        assert self.feeds.held_out is not None
+        total, images = 0.0, 0
+        for batch in unless_stopped(self.feeds.held_out.batches(), self.stop):
+            if self.stop.signal is not None:
+                break
+            if len(batch):
+                targets = self.task.targets(batch, device)
+                losses = self.task.losses(model(targets.inputs, self.name, targets.objects), targets)
+                total += float(total_of(losses)) * len(batch)
+                images += len(batch)
+        if processes > 1:
+            sums = torch.tensor([total, images], dtype=torch.float64, device=device)
+            torch.distributed.all_reduce(sums)
+            total, images = sums.tolist()
+        if not images and self.stop.signal is None:
+            raise DataError(f"none of the {len(self.parts.held_out)} held-out images can be read")
+        return total / max(images, 1)
 
 
 @dataclass(frozen=True)
@@ -43,11 +116,11 @@ class Workplace:
     folder: Path
     accelerator: Accelerator
     stop: StopRequest
-    home: Path | None = None  # where the run that this is a part of can be resumed; None = in `folder`
-    report: Callable[[Any], None] = lambda _: None  # a Progress after every batch
+    report: Callable[[Any], None] = lambda _: None  # a Progress after every step
     say: Callable[[str], None] = lambda _: None
+    pause: Callable[[], None] = lambda: None  # nothing is shown now: others may want to
 
     @property
     def again(self) -> str:
         """The command that goes on."""
-        return f"manylabel train --resume --out {self.home or self.folder}"
+        return f"manylabel train --resume --out {self.folder}"

@@ -24,13 +24,14 @@ def check_page(photos_to_look_at: Path, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture(scope="session")
 def pages(trained: Path, check_page: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """By the commands that write them."""
-    from manylabel.multitask.run import train_tasks
+    from manylabel import run
 
     folder = tmp_path_factory.mktemp("pages")
     hard = manylabel("hard", trained, "--html", folder / "hard.html")
     assert hard.returncode == 0, hard.stderr
     for name in ("experts", "dense"):
-        train_tasks(folder / name, recipe=SMALL, settings=["train.steps=2", f"experts.sharing={name}"])
+        settings = ["train.steps=2", f"backbone.options.experts.sharing={name}"]
+        run.train(out=folder / name, recipe=SMALL, settings=settings)
     both = manylabel("compare", folder / "experts", folder / "dense", "--out", folder)
     assert both.returncode == 0, both.stderr
     return {

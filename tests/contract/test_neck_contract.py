@@ -110,7 +110,7 @@ def test_a_small_start_begins_at_the_pretrained_feature() -> None:
 def test_only_the_stages_whose_places_matter_are_kept_whole() -> None:
     def pooled(*settings: str) -> set[str]:
         given = ["backbone.name=test_efficientnet", "backbone.weights=none", "backbone.image_size=64", *settings]
-        return set(Model(make_config(settings=given), 3).pooled)
+        return set(Model(make_config(settings=given), 3).only.pooled)
 
     rm = ("neck.name=rm", "neck.stages=stage1,stage2", "neck.summary=mean")
     assert pooled(*rm) == {"stage1", "stage2", "final"}
@@ -124,7 +124,7 @@ def test_only_the_stages_whose_places_matter_are_kept_whole() -> None:
 def test_a_head_on_an_earlier_stage_alone_sees_it_whole() -> None:
     settings = ["backbone.name=test_efficientnet", "backbone.weights=none", "backbone.image_size=64"]
     settings += ["head.name=ml_decoder", "head.dim=16", "head.heads=2", "head.hidden=16", "head.stages=stage4"]
-    model = Model(make_config(settings=settings), 3).eval()
+    model = Model(make_config(settings=settings), 3).only.eval()
     images = torch.rand(2, 3, 64, 64)
     with torch.no_grad():
         torch.testing.assert_close(model(images).logits, model.answer(model.backbone(images)).logits)

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 import torch
 from explained import LABELS, bundle
+from PIL import Image
 from small_tasks import SMALL
 from torch import Tensor, nn
 
+from manylabel.config import make_config
 from manylabel.core.contract import untouched
 from manylabel.core.output import Output
 from manylabel.core.trace import Trace
@@ -21,9 +23,8 @@ from manylabel.error import ConfigError
 from manylabel.features import FINAL, Features
 from manylabel.head import HEADS, Head, LabelKnowledge
 from manylabel.head.linear import Linear
-from manylabel.model import Model
-from manylabel.multitask.model import MultiTaskModel
-from manylabel.multitask.settings import make_multitask_config
+from manylabel.inference.predictor import Predictor
+from manylabel.model import Model, TaskModel
 from manylabel.neck import NECKS, Neck
 
 THREADS = 8
@@ -82,7 +83,7 @@ def test_one_model_answers_for_many_threads(head: str, neck: str, inputs: str) -
 
     def ask(image: Tensor) -> Tensor:
         given: Any = model.features(image) if "cached" in inputs else image
-        return model(given, Trace(gates=[], attention=[], shares={})).logits
+        return model(given, trace=Trace(gates=[], attention=[], shares={})).logits
 
     with torch.no_grad(), untouched(model):
         expected = [ask(image) for image in images]
@@ -93,9 +94,10 @@ def test_one_model_answers_for_many_threads(head: str, neck: str, inputs: str) -
 
 @pytest.mark.parametrize("sharing", ["experts", "dense", "taps"])
 def test_one_model_of_several_tasks_answers_for_many_threads(sharing: str) -> None:
-    recipe = copy.deepcopy(SMALL) | {"experts": {"count": 4, "sharing": sharing}}
+    recipe = copy.deepcopy(SMALL)
+    recipe["backbone"]["options"]["experts"]["sharing"] = sharing
     torch.manual_seed(0)
-    model = MultiTaskModel(make_multitask_config(recipe), {"labels": 5, "objects": 4}).eval()
+    model = Model(make_config(recipe), {"labels": 5, "objects": 4}).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
@@ -128,6 +130,36 @@ def test_a_backbone_that_hands_out_no_stages_is_listened_to_and_not_changed() ->
         torch.testing.assert_close(answer, alone, atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize("freeze", ["full", "partial"])
+def test_a_vision_transformer_with_experts_answers_for_many_threads(freeze: str) -> None:
+    torch.manual_seed(0)
+    config = make_config(
+        {"backbone": {**SMALL["backbone"], "freeze": freeze, "image_size": 64}, "head": {"name": "linear"}}
+    )
+    model = Model(config, 5).only.eval()
+    images = pictures()
+
+    def ask(image: Tensor) -> Tensor:
+        return model(image, trace=Trace(routes={})).logits
+
+    with torch.no_grad(), untouched(model):
+        expected = [ask(image) for image in images]
+        answers = from_everywhere(ask, images)
+    for answer, alone in zip(answers, expected, strict=True):
+        torch.testing.assert_close(answer, alone, atol=1e-6, rtol=1e-5)
+
+
+def test_one_predictor_answers_for_many_threads() -> None:
+    predictor = Predictor(bundle("head.name=hsq", "head.dim=16", "head.heads=2", "head.hidden=16"))
+    photos = [Image.fromarray(image[0].permute(1, 2, 0).numpy()) for image in pictures()]
+    expected = [predictor.predict(photo)[0] for photo in photos]
+    with ThreadPoolExecutor(THREADS) as threads:
+        answers = list(threads.map(lambda photo: predictor.predict(photo)[0], photos))
+    for answer, alone in zip(answers, expected, strict=True):
+        scores = {one.label: one.score for one in alone.labels}
+        assert {one.label: one.score for one in answer.labels} == pytest.approx(scores, abs=1e-6)
+
+
 # --- parts that break their contract ----------------------------------------------------------------------------------
 
 
@@ -148,6 +180,30 @@ class Counts(Linear):
 
     def forward(self, features: Features, targets: Any = None, trace: Trace | None = None) -> Output:
         self.seen += 1
+        return super().forward(features, targets, trace)
+
+
+class Collects(Linear):
+    """Writes into a list of its own."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.seen: list[int] = []
+
+    def forward(self, features: Features, targets: Any = None, trace: Trace | None = None) -> Output:
+        self.seen.append(1)
+        return super().forward(features, targets, trace)
+
+
+class Overwrites(Linear):
+    """Writes into a dict of its own."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.known = {"first": 0, "second": 0}
+
+    def forward(self, features: Features, targets: Any = None, trace: Trace | None = None) -> Output:
+        self.known["first"] += 1
         return super().forward(features, targets, trace)
 
 
@@ -173,6 +229,24 @@ class Short(Linear):
         return Output(super().forward(features, targets, trace).logits[:, 1:])
 
 
+class Wide(Neck):
+    """Says other channels than it gives."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.channels = {FINAL: 7}
+
+    def forward(self, features: Features, trace: Trace | None = None) -> Any:
+        return [(None, features)]
+
+
+class Heavy(Neck):
+    """Weighs by something that is no label."""
+
+    def forward(self, features: Features, trace: Trace | None = None) -> Any:
+        return [(torch.ones(1, 5), features)]
+
+
 class Plain(Neck):
     """Gives Features without a weight."""
 
@@ -183,16 +257,20 @@ class Plain(Neck):
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        (Remembers, r"head \(Remembers\) changes its last during a pass"),
-        (Counts, r"head \(Counts\) changes its _buffers.seen"),
-        (Hooks, r"head.classifier \(Linear\) changes its _forward_hooks"),
+        (Remembers, r"head \(Remembers\) changes its 'last' during a pass"),
+        (Counts, r"head \(Counts\) changes its '_buffers.seen'"),
+        (Collects, r"head \(Collects\) changes its 'seen'"),
+        (Overwrites, r"head \(Overwrites\) changes its 'known.first'"),
+        (Hooks, r"head.classifier \(Linear\) changes its '_forward_hooks"),
         (Bare, "head Bare gives a Tensor; forward must give Output"),
         (Short, r"head Short gives logits of shape \[1, 5\] for 1 image and 6 labels, not \[1, 6\]"),
+        (Wide, r"neck Wide says that final has 7 channels, and gives \[1, "),
+        (Heavy, r"neck Heavy weighs features by \[1, 5\] for 1 image and 6 labels, not \[1, 6\]"),
         (Plain, "neck Plain gives a Features; forward must give a list"),
     ],
 )
 def test_a_part_that_breaks_its_contract_is_named_before_training(part: type[nn.Module], said: str) -> None:
-    model: Model = bundle().model
+    model: TaskModel = bundle().model
     if issubclass(part, Head):
         model.head = part(model.head.options, channels=model.neck.channels, num_labels=len(LABELS))
     else:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 import manylabel
-from manylabel.config import DataConfig, TaskConfig
+from manylabel.config import KIND_DEFAULTS, DataConfig, make_config
 from manylabel.core.output import Output
 from manylabel.data.dataset import Batch
 from manylabel.data.objects import Objects
@@ -32,7 +32,7 @@ NAMES = {"MULTI_LABEL", "SINGLE_LABEL", "DETECTION"}
 
 
 def task(kind: str) -> Any:
-    return task_of(TaskConfig(kind=kind))  # type: ignore[arg-type]
+    return task_of(make_config(None, [f"kind={kind}"]).only)
 
 
 def table() -> Table:
@@ -50,7 +50,7 @@ def table() -> Table:
 def test_every_kind_with_metrics_is_a_task_and_named_once() -> None:
     assert set(KINDS) == set(KINDS_OF_METRICS)
     assert all(KINDS[kind].kind == kind == task(kind).kind for kind in KINDS)
-    assert set(get_args(get_type_hints(TaskConfig)["kind"])) == set(KINDS)
+    assert set(KIND_DEFAULTS) == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -60,7 +60,7 @@ def test_it_has_no_parameters_and_no_files(kind: str) -> None:
     held = [getattr(one, field.name) for field in fields(one)]
     assert all(isinstance(value, (str, bool, type(None))) for value in held)
     data = table()
-    learned = one.learning(TaskConfig(kind=kind), data, np.arange(4), print)  # type: ignore[arg-type]
+    learned = one.learning(make_config(None, [f"kind={kind}"]).only, data, np.arange(4), print)
     lesson = getattr(learned, "lesson", None)
     modules = [] if lesson is None else [part for part in vars(lesson).values() if isinstance(part, nn.Module)]
     assert not [parameter for module in modules for parameter in module.parameters()]
@@ -82,7 +82,7 @@ def test_an_image_of_which_nobody_said_anything_is_no_negative(kind: str) -> Non
     if data.keys[1] not in usable.keys:  # no background either
         assert usable.keys.tolist() == data.keys[[0, 2, 3]].tolist()
         return
-    learned = one.learning(TaskConfig(kind=kind), usable, np.arange(4), print)  # type: ignore[arg-type]
+    learned = one.learning(make_config(None, [f"kind={kind}"]).only, usable, np.arange(4), print)
     torch.manual_seed(0)
     values = []
     for logits in (torch.zeros(4, data.matrix.shape[1]), torch.zeros(4, data.matrix.shape[1])):

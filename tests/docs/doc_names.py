@@ -70,7 +70,7 @@ def unknown_setting(key: str) -> bool:
         return False
     of_task = re.sub(r"^tasks\.\w+\.", "tasks.NAME.", key)
     part = of_task.removeprefix("tasks.NAME.")
-    tasks_option = of_task != part and part.split(".")[0] in ("head", "loss", "detector") and part in settings()
+    tasks_option = of_task != part and part.split(".")[0] in ("neck", "head", "loss", "text") and part in settings()
     is_task = re.fullmatch(r"tasks\.\w+", key) is not None  # tasks.NAME=none leaves one out
     return not (is_task or tasks_option or of_task in settings() or f"{of_task}.name" in settings())
 
@@ -94,7 +94,8 @@ def listed(*command: str) -> str:
 @cache
 def settings() -> frozenset[str]:
     text = "\n".join(listed(name) for name in ("settings", *REGISTRIES))
-    return frozenset(re.findall(r"^\s+([\w.]+) = ", text, re.MULTILINE))
+    found = re.findall(r"^\s+([\w.]+) = ", text, re.MULTILINE)
+    return frozenset(re.sub(r"^detector\.", "head.", name) for name in found)  # a detector is a head
 
 
 @cache

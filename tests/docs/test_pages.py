@@ -51,7 +51,7 @@ def test_an_example_in_the_help_can_be_typed(command: str, example: str) -> None
         ("manylabel train photos/ --head linaer", "no head 'linaer'"),
         ("manylabel train photos/ --backbone efficientnet_lite9", "no backbone"),
         ("manylabel train photos/ --set train.epoch=3", "no setting 'train.epoch'"),
-        ("manylabel train photos/ --set tasks.a.detector.stagse=3", "no setting"),
+        ("manylabel train photos/ --set tasks.a.head.stagse=3", "no setting"),
         ("manylabel train photos/ --set train.epochs", "KEY=VALUE"),
         ("manylabel data convert a b --to voc", "written as 'voc'"),
         ("manylabel data fetch cifar", "'cifar' to fetch"),

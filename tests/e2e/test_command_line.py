@@ -127,7 +127,7 @@ def test_typos_are_answered_with_what_was_meant(arguments: tuple[str, ...], mess
         ("train scenes --head hsq --set head=linear", "--head", "head"),
         ("train scenes --backbone efficientnet_lite1 --set backbone=none", "--backbone", "backbone"),
         ("train scenes --full --set backbone.freeze=frozen", "--full", "backbone.freeze"),
-        ("train scenes --task single_label --set task=multi_label", "--task", "task"),
+        ("train scenes --kind single_label --set kind=multi_label", "--kind", "kind"),
         ("train scenes --format csv --set data.format=coco", "--format", "data.format"),
         ("train scenes --set data.path=photos", "the argument DATA", "data.path"),
         ("evaluate nowhere --format csv --set data.format=coco", "--format", "data.format"),

@@ -15,7 +15,7 @@ from manylabel.bench.explain import AREA, CENTRE, measure
 from manylabel.data.scenes import draw_scene
 from manylabel.explain import Explainer
 from manylabel.explain.pointing import box_area, points_inside
-from manylabel.predict import Predictor
+from manylabel.inference.predictor import Predictor
 
 
 def test_the_commands(trained: Path, photos: Path, tmp_path: Path) -> None:
@@ -87,7 +87,8 @@ def test_maps_point_at_planted_objects(tmp_path: Path) -> None:
 
     table = load_data("scenes", scenes={"train": 300, "val": 40})
     rows = {
-        (r.method, r.stage): r for r in measure(predictor, table.subset(table.rows("val")), 12, ["final", "stage4"])
+        (r.method, r.stage): r
+        for r in measure(explainer.predictor, table.subset(table.rows("val")), 12, ["final", "stage4"])
     }
     ways = {(method, stage) for method in ("grad_cam", "grad_cam_pp", "eigen_cam") for stage in ("final", "stage4")}
     assert set(rows) == {*ways, (AREA, ""), (CENTRE, "")}

@@ -12,7 +12,7 @@ from command import TINY, manylabel, settings
 from small_tasks import SMALL
 
 from manylabel.metric import METRICS
-from manylabel.multitask.run import train_tasks
+from manylabel.run import train
 
 SOURCE = '''
 """How high the scores are."""
@@ -86,7 +86,7 @@ def test_every_view_of_one_task_shows_it(new_metric: None, photos: Path, tmp_pat
 def test_every_view_of_several_tasks_shows_it(new_metric: None, tmp_path: Path) -> None:
     runs = [tmp_path / "runs" / name for name in ("one", "two")]
     for run, steps in zip(runs, (2, 3), strict=True):
-        train_tasks(run, recipe={**SMALL, "train": {**SMALL["train"], "steps": steps}})
+        train(out=run, recipe=SMALL, settings=[f"train.steps={steps}"])
     results = json.loads((runs[0] / "results.json").read_text(encoding="utf-8"))
     for task in results["tasks"].values():
         assert task["metrics"]["mean_score"]["title"] == TITLE

@@ -16,8 +16,8 @@ from PIL import Image
 
 from manylabel.data.read.image_names import names_of
 from manylabel.error import ManylabelError
-from manylabel.multitask.predict import TaskPredictor
-from manylabel.predict import Predictor, find_images
+from manylabel.inference.images import find_images
+from manylabel.inference.predictor import Predictor
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +81,12 @@ def test_top_holds_in_every_file(trained: Path, photos: Path, tmp_path: Path) ->
 @pytest.mark.parametrize("score", [float("nan"), 2.0, -0.1])
 def test_a_score_that_is_none_is_refused(several: Path, score: float) -> None:
     with pytest.raises(ManylabelError, match="score is .*; it must be between 0 and 1"):
-        TaskPredictor.load(several).predict(next(PHOTOS.iterdir()), "objects", score=score)
+        Predictor.load(several).predict(next(PHOTOS.iterdir()), "objects", score=score)
 
 
 def test_top_holds_on_drawn_pictures(several: Path, tmp_path: Path) -> None:
     photo = next(PHOTOS.iterdir())
-    (found,) = TaskPredictor.load(several).predict(photo, "objects", score=0.0)
+    (found,) = Predictor.load(several).predict(photo, "objects", score=0.0)
     assert len(found.objects) > 1  # type: ignore[union-attr]
     for name, options in (("all", []), ("one", ["--top", "1"])):
         asked = ("--task", "objects", "--score", "0", "--overlay", tmp_path / name, *options)
@@ -194,7 +194,7 @@ def test_only_images_that_were_read_are_counted(trained: Path, photos: Path, tmp
 def test_unreadable_images_for_several_tasks(several: Path, tmp_path: Path, task: str) -> None:
     from manylabel.error import DecodeError
 
-    predictor, photo = TaskPredictor.load(several), next(PHOTOS.iterdir())
+    predictor, photo = Predictor.load(several), next(PHOTOS.iterdir())
     for image in (tmp_path / "missing.jpg", tmp_path, b"nonsense"):
         with pytest.raises(DecodeError):
             predictor.predict(image, task)

@@ -16,7 +16,7 @@ SLOW = [pytest.param(loss, marks=pytest.mark.slow) for loss in ("asl_single", "b
 def test_train_judge_predict(colours: Path, tmp_path: Path, loss: str | None) -> None:
     """With real weights: ImageNet knows colours."""
     wanted = ["backbone.image_size=64", "train.epochs=30", "data.workers=0", *([f"loss.name={loss}"] if loss else [])]
-    run = ml.train(colours, out=tmp_path / "run", task="single_label", settings=wanted)
+    run = ml.train(colours, out=tmp_path / "run", kind="single_label", settings=wanted)
     assert run.results["top1"] >= 70  # 25 by guessing
     assert run.results["top5"] == 100
     assert run.results["model"]["task"] == "single_label"
@@ -34,14 +34,18 @@ def test_train_judge_predict(colours: Path, tmp_path: Path, loss: str | None) ->
 
 def test_the_command_line(colours: Path, photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:
     tiny = settings(*tiny_settings, "train.epochs=2", "data.workers=0")
-    done = manylabel("train", colours, "--task", "single_label", "--out", tmp_path / "run", *tiny)
+    done = manylabel("train", colours, "--kind", "single_label", "--out", tmp_path / "run", *tiny)
     assert done.returncode == 0, done.stderr
     assert "top-1 accuracy" in done.stdout
-    many = manylabel("train", photos, "--task", "single_label", "--out", tmp_path / "no", *tiny)
+    many = manylabel("train", photos, "--kind", "single_label", "--out", tmp_path / "no", *tiny)
     assert many.returncode == 2
     assert "several labels" in many.stderr
-    typo = manylabel("train", photos, "--task", "singel_label", "--out", tmp_path / "no", *tiny)
+    typo = manylabel("train", photos, "--kind", "singel_label", "--out", tmp_path / "no", *tiny)
     assert typo.returncode == 2
     assert "did you mean 'single_label'" in typo.stderr
+    old = manylabel("train", colours, "--task", "single_label", "--out", tmp_path / "no", *tiny)
+    assert old.returncode == 2
+    assert "--task names one task of a model; what a task is says --kind: --kind single_label" in old.stderr
+    assert not (tmp_path / "no").exists()
     hint = manylabel("train", colours, "--out", tmp_path / "many", *tiny)
-    assert "every image has exactly one label: --task single_label" in hint.stderr
+    assert "every image has exactly one label: --kind single_label" in hint.stderr

@@ -19,6 +19,7 @@ import numpy as np
 import yaml
 from command import TINY, settings
 from hostile.child import Limits, Manners, start
+from net.kept_runs import ARCHIVE, unpack
 from PIL import Image
 from safetensors import safe_open
 from small_tasks import SMALL
@@ -38,7 +39,7 @@ LONG_TASKS = [*settings("train.steps=60", "train.checkpoint_minutes=0")]
 @dataclass
 class Kit:
     """folder/photos (images/, labels.csv), small.yaml, run, other, half, long, tasks, long-tasks, half-tasks, seeing,
-    seeing-tasks, cache/, photo.jpg
+    seeing-tasks, earlier (a run of tasks that an earlier version left), cache/, photo.jpg
 
     All but `seeing` and `seeing-tasks` are trained for moments: their scores depend little on what is in an image.
     """
@@ -61,6 +62,8 @@ class Kit:
         (self.folder / "small.yaml").write_text(yaml.safe_dump(small_recipe()))
         for name in ("home", "tmp", "matplotlib"):
             (self.folder / name).mkdir()
+        unpack(ARCHIVE, self.folder / "kept")
+        shutil.copytree(self.folder / "kept" / "runs" / "tasks", self.folder / "earlier")
         data, recipe = str(self.photos), str(self.folder / "small.yaml")
         self._make("run", ["train", data, *QUICK])
         self._make("other", ["train", data, *QUICK, "--seed", "1", "--set", "optimiser.lr=0.01"])
@@ -97,7 +100,7 @@ class Kit:
             others = [np.zeros_like(pixels), np.full_like(pixels, 128), np.full_like(pixels, 255), pixels[..., ::-1]]
             others += [pixels // 2, photo.convert("L")]
             one = ml.Predictor.load(self.folder / "seeing").predict([photo, *others])
-            several = ml.TaskPredictor.load(self.folder / "seeing-tasks").predict([photo, *others], "labels")
+            several = ml.Predictor.load(self.folder / "seeing-tasks").predict([photo, *others], "labels")
             for found in (one, several):
                 scores = [{label.label: label.score for label in each.labels} for each in found]
                 near = [max(abs(each[name] - scores[0][name]) for name in COLOURS) for each in scores[1:]]
@@ -152,7 +155,7 @@ def seeing_recipe(photos: Path) -> dict[str, Any]:
     one = {**recipe["tasks"]["labels"], "data": {"path": str(photos), "workers": 0}, "batch_size": 8}
     recipe["tasks"] = {"labels": one, "again": deepcopy(one)}
     recipe["train"] = {**recipe["train"], "steps": 150}
-    recipe["optimiser"] = {"name": "adamw", "lr": 0.01}
+    recipe["optimiser"] = {**recipe["optimiser"], "name": "adamw", "lr": 0.01}
     return recipe
 
 

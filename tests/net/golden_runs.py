@@ -61,18 +61,22 @@ class Golden:
 
 
 def one(*settings: str, **more: Any) -> Golden:
-    return Golden((*TINY, *(SCENES if more.get("data", "scenes") == "scenes" else ()), *LOOP, *settings), **more)
+    """A run's own settings take the place of those that all have."""
+    every = (*TINY, *(SCENES if more.get("data", "scenes") == "scenes" else ()), *LOOP, *settings)
+    return Golden(tuple({setting.partition("=")[0]: setting for setting in every}.values()), **more)
 
 
 def several(changes: Settings, **more: Any) -> Golden:
     """tests/small_tasks.py with these sections on top."""
     recipe = copy.deepcopy(SMALL)
     for section, values in changes.items():
-        recipe[section] = {**recipe.get(section, {}), **values} if isinstance(values, dict) else values
+        recipe[section] = {**recipe.get(section, {}), **values}
     return Golden(recipe=recipe, tasks=tuple(recipe["tasks"]), **more)
 
 
-GROWTH = {"every": 1, "patience": 2, "least": 0.5, "held_out": 0.2}
+GROWTH = {"adapt": {"enabled": True, "every": 1, "patience": 2, "min_decrease": 0.5, "held_out": 0.2}}
+FIXED = {"adapt": {"enabled": False}}
+TWO = {**SMALL["backbone"], "options": {**SMALL["backbone"]["options"], "k": 2}}
 RUNS: dict[str, Golden] = {
     "linear": one("head.name=linear", "backbone.freeze=frozen", "head.dropout=0.1", "train.epochs=3"),
     "ml_decoder": one(
@@ -124,7 +128,7 @@ RUNS: dict[str, Golden] = {
         "train.epochs=1",
     ),
     "single_label": one(
-        "task=single_label", "head.name=linear", "optimiser.name=sgd", "train.epochs=3", data="one_each"
+        "kind=single_label", "head.name=linear", "optimiser.name=sgd", "train.epochs=3", data="one_each"
     ),
     "hierarchy": one("head.name=linear", "data.labels=photos/hierarchy.yaml", "train.epochs=3", data="photos"),
     "zero_shot": one(
@@ -142,16 +146,12 @@ RUNS: dict[str, Golden] = {
         "train.epochs=3",
         data="photos",
     ),
-    "tasks": several({"selection": {"adaptive": False, "k": 2}, "train": {"steps": 6, "judge_every": 4, "ema": 0.9}}),
-    "tasks_adaptive": several(
-        {"selection": GROWTH, "train": {"steps": 10, "amp": "bf16", "first": "labels", "first_steps": 3}}
-    ),
+    "tasks": several({"backbone": TWO, "train": {**FIXED, "steps": 6, "evaluate_every": 4, "ema": 0.9}}),
+    "tasks_adaptive": several({"train": {**GROWTH, "steps": 10, "amp": "bf16", "first": "labels", "first_steps": 3}}),
     "resumed": one(*FULL, "train.epochs=8", "train.checkpoint_minutes=0", stopped=True),
-    "resumed_tasks": several(
-        {"selection": GROWTH, "train": {"steps": 30, "ema": 0.9, "checkpoint_minutes": 0}}, stopped=True
-    ),
+    "resumed_tasks": several({"train": {**GROWTH, "steps": 30, "ema": 0.9, "checkpoint_minutes": 0}}, stopped=True),
     "two_processes": one(*FULL, "train.epochs=2", processes=2),
-    "two_processes_tasks": several({"selection": GROWTH, "train": {"steps": 6, "ema": 0.9}}, processes=2),
+    "two_processes_tasks": several({"train": {**GROWTH, "steps": 6, "ema": 0.9}}, processes=2),
 }
 
 

@@ -119,7 +119,7 @@ def _train_others(work: Path) -> None:
     for name, steps in recipes.items():
         (work.parent / f"{name}.yaml").write_text(yaml.safe_dump(several_tasks(steps)), encoding="utf-8")
     _done(work, [["train", "--recipe", "../tasks.yaml", "--out", "runs/tasks"]])
-    _stop(work, ["train", "scenes", "--out", "runs/stopped", *_set([*TINY, *SCENES, *STOPPED])], "batch", 4)
+    _stop(work, ["train", "scenes", "--out", "runs/stopped", *_set([*TINY, *SCENES, *STOPPED])], "images", 4)
     _stop(work, ["train", "--recipe", "../stopped_tasks.yaml", "--out", "runs/stopped_tasks"], "step", 8)
 
 
@@ -145,7 +145,8 @@ def _done(work: Path, commands: list[list[str]]) -> list[Answer]:
 
 
 def _stop(work: Path, command: list[str], place: str, lines: int) -> None:
-    """A run that was stopped after so many lines of metrics.jsonl, and in the middle of an epoch."""
+    """A run that was stopped after so many lines of metrics.jsonl, where its position tells of a `place`: the images of an
+    epoch that is not whole, or the step."""
     run = work / command[command.index("--out") + 1]
     history = run / "metrics.jsonl"
     for _ in range(10):
@@ -204,7 +205,7 @@ def _scores(predictor: ml.Predictor) -> dict[str, dict[str, float]]:
 
 
 def _several_tasks(run: Path) -> dict[str, Any]:
-    predictor, photos = ml.TaskPredictor.load(run), sorted(PHOTOS.iterdir())
+    predictor, photos = ml.Predictor.load(run), sorted(PHOTOS.iterdir())
     labels = predictor.predict(photos, "labels")
     objects: Any = predictor.predict(photos, "objects", score=0.0)
     return {
@@ -231,7 +232,7 @@ def _stopped(work: Path, name: str) -> dict[str, Any]:
     after = [json.loads(line) for line in (copy / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     if after[0] != rows[0] or len(after) <= len(rows):
         sys.exit(f"{name} began anew when it was resumed")
-    return {"lines": len(rows), "finished": [{key: row[key] for key in ("epoch", "loss")} for row in after]}
+    return {"lines": len(rows), "finished": [{key: row[key] for key in ("epoch", "step", "loss")} for row in after]}
 
 
 # --- checks -------------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ ONE_TASK: dict[str, list[str]] = {
     "partial": [
         *("scenes", *SCENES, "head.name=linear", "backbone.freeze=partial", *SHARP, "train.epochs=5"),
     ],
-    "single_label": ["one_each", *PICTURES, "task=single_label", "head.name=linear", *SHARP, "train.epochs=12"],
+    "single_label": ["one_each", *PICTURES, "kind=single_label", "head.name=linear", *SHARP, "train.epochs=12"],
     "zero_shot": [
         *("photos", *PICTURES, "head.name=ml_decoder", "head.heads=4", *DECODER, "head.query=text"),
         *("head.pooling=shared", "text.name=file", "text.path=words.txt", "zero_shot.unseen=white"),
@@ -76,11 +76,11 @@ def several_tasks(steps: int) -> dict[str, Any]:
     """tests/small_tasks.py with a still smaller detector and few objects of an image, for so many steps."""
     small = runpy.run_path(str(Path(__file__).parents[1] / "small_tasks.py"))["SMALL"]
     objects = small["tasks"]["objects"]
-    detector = {**objects["detector"], "width": 8, "box_hidden": 8, "most": 12}
-    tasks = {**small["tasks"], "objects": {**objects, "detector": detector}}
-    selection = {"every": 10, "patience": 20, "least": 0.5, "held_out": 0.2}
-    train = {**small["train"], "steps": steps}
-    return {**small, "tasks": tasks, "selection": selection, "optimiser": {"lr": 0.003}, "train": train}
+    detector = {**objects["head"], "width": 8, "box_hidden": 8, "most": 12}
+    tasks = {**small["tasks"], "objects": {**objects, "head": detector}}
+    adapt = {"enabled": True, "every": 10, "patience": 20, "min_decrease": 0.5, "held_out": 0.2}
+    train = {**small["train"], "steps": steps, "adapt": adapt}
+    return {**small, "tasks": tasks, "optimiser": {**small["optimiser"], "lr": 0.003}, "train": train}
 
 
 def pack(folder: Path, archive: Path) -> None:

@@ -39,7 +39,7 @@ SEVERAL: dict[str, Any] = {
             "image_size": 64,
             "batch_size": 2,
             "augment": {"flip": True},
-            "detector": {
+            "head": {
                 "name": "cascade",
                 "width": 16,
                 "levels": [1],
@@ -54,9 +54,17 @@ SEVERAL: dict[str, Any] = {
             },
         },
     },
-    "vit": {"size": "own", "layers": 2, "heads": 2, "width": 32, "hidden": 64, "patch": 8},
-    "experts": {"count": 4},
-    "selection": {"adaptive": False, "k": 2},  # always as many experts, for the same reason
+    "backbone": {
+        "name": "moe_vit",
+        "weights": "none",
+        "freeze": "full",
+        "options": {
+            **{"size": "own", "layers": 2, "heads": 2, "width": 32, "hidden": 64, "patch": 8},
+            "experts": {"count": 4},
+            "k": 2,  # always as many experts, for the same reason
+        },
+    },
+    "optimiser": {"backbone_rate": 1.0},
     "train": {"checkpoint_minutes": 1000},
 }
 
@@ -282,7 +290,7 @@ def _(place: Place) -> Unit:
 def _(place: Place) -> Unit:
     import manylabel as ml
 
-    predictor = ml.TaskPredictor.load(place.trained_several())
+    predictor = ml.Predictor.load(place.trained_several())
     files = sorted((place.data / "objects" / "images").iterdir())[:60]
 
     def unit() -> Done:

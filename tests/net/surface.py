@@ -16,8 +16,7 @@ from command import manylabel
 
 import manylabel as ml
 from manylabel.cli import app
-from manylabel.config import load_recipe, make_config, plain, recipe_names
-from manylabel.multitask.settings import make_multitask_config
+from manylabel.config import as_stored, load_recipe, make_config, recipe_names
 from manylabel.run import resolve
 
 FOLDER = Path(__file__).parent / "frozen"
@@ -29,7 +28,7 @@ BEYOND = (  # what the documentation names of its modules
     "heads.WithHead",
     "heads.attach",
     "heads.names",
-    "predict.find_images",
+    "inference.images.find_images",
 )
 
 
@@ -122,9 +121,9 @@ def recipes() -> dict[str, Any]:
 def _resolved(name: str) -> dict[str, Any]:
     values = load_recipe(name)
     if "tasks" not in values:
-        return _other_than(_flat(plain(resolve(make_config(name)))), _flat(plain(make_config(None))))
+        return _other_than(_flat(as_stored(resolve(make_config(name)))), _flat(as_stored(make_config(None))))
     open_to_data = any("data" not in task for task in values["tasks"].values())
-    return _flat(plain(make_multitask_config(values, data={"path": "scenes"} if open_to_data else None)))
+    return _flat(as_stored(resolve(make_config(values, data={"path": "scenes"} if open_to_data else None))))
 
 
 def _flat(value: Any, before: str = "") -> dict[str, Any]:

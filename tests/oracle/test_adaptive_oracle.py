@@ -44,7 +44,7 @@ def test_every_task_follows_algorithm_1_alone(
     data: st.DataObject, tasks: int, most: int, patience: int, least: float
 ) -> None:
     sequence = data.draw(st.lists(st.lists(LOSSES, min_size=tasks, max_size=tasks), min_size=1, max_size=25))
-    ours = AdaptiveSelection(tasks, most, patience, least=least)
+    ours = AdaptiveSelection(tasks, most, patience, min_decrease=least)
     literal = [LiteralTask(most, patience, least) for _ in range(tasks)]
     for losses in sequence:
         iterations = data.draw(st.integers(1, 3))
@@ -62,7 +62,7 @@ def test_every_task_follows_algorithm_1_alone(
 
 def test_a_decrease_may_come_little_by_little() -> None:
     """What falls by too little for a while may grow, and keeps its growth where it goes on falling at all."""
-    selection = AdaptiveSelection(3, 8, patience=2, least=0.1)
+    selection = AdaptiveSelection(3, 8, patience=2, min_decrease=0.1)
     quick, slow, none = 1.0, 1.0, 1.0
     for _ in range(4):
         selection.update(torch.tensor([quick, slow, none]))

@@ -24,7 +24,7 @@ from manylabel.cache_folder import cache_folder
 from manylabel.config import DataConfig, make_config
 from manylabel.data.read import read_table
 from manylabel.error import TrainingError
-from manylabel.model import Model
+from manylabel.model import Model, TaskModel
 from manylabel.stop import Stopped, StopRequest
 from manylabel.storage.atomic import sha256
 
@@ -34,13 +34,13 @@ Features = Callable[..., FeatureCache]
 
 
 @pytest.fixture
-def model(tiny_settings: list[str]) -> Model:
+def model(tiny_settings: list[str]) -> TaskModel:
     torch.manual_seed(0)
-    return Model(make_config(settings=tiny_settings), 4).eval()
+    return Model(make_config(settings=tiny_settings), 4).only.eval()
 
 
 @pytest.fixture
-def features(model: Model, photos: Path, monkeypatch: pytest.MonkeyPatch) -> Features:
+def features(model: TaskModel, photos: Path, monkeypatch: pytest.MonkeyPatch) -> Features:
     """Features of the photos (or of other data), computed or from the cache, in blocks of eight images."""
     monkeypatch.setattr(stage_file, "BLOCK_BYTES", 8 * 256 * 4)
     monkeypatch.setattr(extract, "BATCH", 8)
@@ -56,7 +56,7 @@ def everything(cache: FeatureCache) -> torch.Tensor:
     return cache.read(np.arange(cache.count))["final"]
 
 
-def count_images(model: Model) -> list[int]:
+def count_images(model: TaskModel) -> list[int]:
     seen: list[int] = []
     model.backbone.register_forward_hook(lambda _m, inputs, _o: seen.append(len(inputs[0])))
     return seen
@@ -104,7 +104,7 @@ def test_looking_at_every_block_costs_under_5_percent_of_an_epoch(
     assert 0 < look < 0.05 * epoch
 
 
-def test_half_a_file_of_zeros_is_computed_again_and_said(features: Features, model: Model) -> None:
+def test_half_a_file_of_zeros_is_computed_again_and_said(features: Features, model: TaskModel) -> None:
     cache = features()
     good, file = everything(cache), cache.folder / f"{STAGE}.bin"
     half = file.stat().st_size // 2
@@ -148,7 +148,7 @@ def test_numbers_that_are_none_are_computed_again_also_with_the_right_checksum(f
     assert torch.equal(everything(features(dtype=dtype)), good)
 
 
-def test_nan_from_the_backbone_is_blamed_on_it_and_on_the_image(model: Model, features: Features) -> None:
+def test_nan_from_the_backbone_is_blamed_on_it_and_on_the_image(model: TaskModel, features: Features) -> None:
     with torch.no_grad():
         next(model.backbone.parameters())[0] = np.nan
     with pytest.raises(TrainingError, match=r"not numbers for photo000\.jpg, .* and 5 more") as told:
@@ -281,7 +281,7 @@ def _shard(folder: Path, kind: str, samples: list[Sample]) -> Path:
 
 
 def test_features_are_found_again_when_photos_were_moved_or_touched(
-    features: Features, photos: Path, model: Model
+    features: Features, photos: Path, model: TaskModel
 ) -> None:
     before = features()
     for path in (photos / "images").iterdir():

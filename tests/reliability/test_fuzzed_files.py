@@ -22,6 +22,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from net.kept_runs import ARCHIVE, unpack
 from shard_files import make_samples, tar_files, write_tar
 from small_tasks import SMALL
 from strangers import MOST_SECONDS, limits, mutated
@@ -31,7 +32,7 @@ import manylabel as ml
 from manylabel.cache.inventory import entries, verify
 from manylabel.cache.stage_file import StageFile
 from manylabel.compare import compare_runs, compare_tasks, methods_of, read_run
-from manylabel.config import DataConfig, load_recipe, load_yaml, make_config, parse
+from manylabel.config import DataConfig, load_yaml, make_config, parse
 from manylabel.data import file_stamp
 from manylabel.data.audit.fingerprint import FINGERPRINT
 from manylabel.data.audit.image import FACTS
@@ -47,10 +48,8 @@ from manylabel.data.read.split_file import read_parts, write_split_file
 from manylabel.data.shard.tar_index import open_index
 from manylabel.error import ManylabelError
 from manylabel.hard_runs import study_runs
-from manylabel.multitask.run import train_tasks
-from manylabel.multitask.settings import make_multitask_config
 from manylabel.report import report_from_files
-from manylabel.report.multitask_page import report_from_run
+from manylabel.report.tasks_page import report_from_run
 from manylabel.run.owned import check_folder, is_run
 from manylabel.run.trained_images import read_trained
 from manylabel.score_file import read_scores
@@ -94,11 +93,7 @@ def _checkpoints(run: Path) -> None:
 
 def _recipe(folder: Path) -> None:
     for path in folder.glob("*.yaml"):
-        values = load_recipe(str(path))
-        if "tasks" in values:
-            make_multitask_config(values)
-        else:
-            make_config(str(path))
+        make_config(str(path))
 
 
 def _evaluated(run: Path) -> None:
@@ -195,8 +190,16 @@ LOADERS: dict[str, Loader] = {
     "a bundle": Loader("one task/bundle", BUNDLE, lambda path: ml.load_bundle(path)),
     "a bundle of several tasks": Loader(
         "several tasks/bundle",
+        (
+            *("weights.safetensors", "tasks/labels/labels.json", "tasks/objects/labels.json"),
+            *("tasks/objects/preprocess.json", "config.yaml", "checksums.json"),
+        ),
+        ml.Predictor.load,
+    ),
+    "an earlier bundle of several tasks": Loader(
+        "earlier",
         ("weights.safetensors", "tasks.json", "config.yaml", "checksums.json"),
-        lambda path: ml.TaskPredictor.load(path),
+        ml.Predictor.load,
     ),
     "a report": Loader("one task", ("results.json", "details.json"), report_from_files),
     "a report of several tasks": Loader("several tasks", ("results.json", "metrics.jsonl"), report_from_run),
@@ -246,8 +249,9 @@ def homes(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("fuzzed")
     for name in ("one task", "other one task"):
         shutil.copytree(trained, base / name)
-    train_tasks(base / "several tasks", recipe=SMALL, settings=["train.steps=2"])
+    ml.train(out=base / "several tasks", recipe=SMALL, settings=["train.steps=2"])
     shutil.copytree(base / "several tasks", base / "other several tasks")
+    shutil.copytree(unpack(ARCHIVE, base / "kept") / "runs" / "tasks" / "bundle", base / "earlier")
     for name, old, new in (("one", "dropout: 0.0", "dropout: 0.1"), ("several", "drop_path: 0.0", "drop_path: 0.1")):
         config = base / f"other {name} task{'s' * (name == 'several')}" / "config.yaml"
         config.write_text(config.read_text().replace(old, new))

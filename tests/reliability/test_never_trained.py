@@ -17,7 +17,6 @@ import manylabel as ml
 from manylabel.error import BundleError
 from manylabel.evaluation import judge
 from manylabel.labels import LabelSpace
-from manylabel.multitask.run import train_tasks
 from manylabel.storage.atomic import sha256, write_json
 from manylabel.task import SingleLabel
 
@@ -179,7 +178,7 @@ def test_unseen_labels_keep_their_own_figures() -> None:
 def test_it_is_shown_apart_for_a_task_among_others(photos: Path, tmp_path: Path) -> None:
     data, run = _with_a_label_that_only_val_has(photos), tmp_path / "run"
     tasks = {**SMALL["tasks"], "labels": {**SMALL["tasks"]["labels"], "data": {"path": str(data), "workers": 0}}}
-    results = train_tasks(run, recipe={**SMALL, "tasks": tasks, "train": {**SMALL["train"], "steps": 2}}).results
+    results = ml.train(out=run, recipe={**SMALL, "tasks": tasks, "train": {**SMALL["train"], "steps": 2}}).results
     (apart,) = results["tasks"]["labels"]["never_trained"]
     assert (apart["name"], apart["support"]) == (RARE, 3)
     assert f"{RARE} (AP {apart['ap']:.1f}, 3 images)" in _note(results["tasks"]["labels"])
@@ -197,11 +196,12 @@ def test_it_is_shown_apart_for_a_task_among_others(photos: Path, tmp_path: Path)
     assert compared.returncode == 0, compared.stderr
     assert f"1 labels had no training image and are not compared: labels {RARE}" in compared.stdout
     assert f"not compared: labels {RARE}" in (tmp_path / "out" / "comparison.html").read_text(encoding="utf-8")
-    plain = _json(run / "bundle" / "tasks.json")
-    assert plain["tasks"]["labels"]["training_images"][plain["tasks"]["labels"]["labels"].index(RARE)] == 0
-    del plain["tasks"]["labels"]["training_images"]
-    write_json(run / "bundle" / "tasks.json", plain)
+    stored = run / "bundle" / "tasks" / "labels" / "labels.json"
+    plain = _json(stored)
+    assert plain["training_images"][[row["name"] for row in plain["labels"]].index(RARE)] == 0
+    del plain["training_images"]
+    write_json(stored, plain)
     sums = _json(run / "bundle" / "checksums.json")
-    sums["sha256"]["tasks.json"] = sha256(run / "bundle" / "tasks.json")
+    sums["sha256"]["tasks/labels/labels.json"] = sha256(stored)
     write_json(run / "bundle" / "checksums.json", sums)
     assert ml.evaluate(run, task="labels")[0]["tasks"]["labels"]["never_trained"] == []

@@ -29,7 +29,7 @@ torch.manual_seed(0)
 torch.set_num_threads(1)
 accelerator = make_accelerator()
 table = read_table(DataConfig(path=sys.argv[1]))
-model = Model(make_config(settings=sys.argv[3:]), len(table.labels))
+model = Model(make_config(settings=sys.argv[3:]), len(table.labels)).only
 order = EpochBatches(np.arange(9), 5, shuffle=False, rank=accelerator.process_index, world=accelerator.num_processes)
 feed = PixelFeed(table, order, model.backbone.preprocess, workers=0)
 scored = score(model, feed.batches(), accelerator)
@@ -75,10 +75,10 @@ def test_two_processes_train_and_resume_to_the_same_bits(
         "import os\n"
         "from manylabel.training.loop import Trainer\n"
         "step, seen = Trainer._step, []\n"
-        "def counting(self, batch):\n"
+        "def counting(self):\n"
         "    seen.append(1)\n"
         "    if len(seen) == 4 and os.environ['RANK'] == '1': self.stop.signal = 15\n"  # all stop when one is asked
-        "    return step(self, batch)\n"
+        "    step(self)\n"
         "Trainer._step = counting\n"
         "from manylabel.cli import main\n"
         "main()\n"
@@ -106,12 +106,12 @@ def test_several_tasks_on_two_processes(tmp_path: Path) -> None:
     stop = tmp_path / "stop.py"
     stop.write_text(
         "import os\n"
-        "from manylabel.multitask.loop import MultiTaskTrainer as T\n"
-        "after = T._after_step\n"
+        "from manylabel.training.loop import Trainer as T\n"
+        "after = T._between_steps\n"
         "def stopping(self):\n"
-        "    if self.position.step == 3 and os.environ['RANK'] == '1': self.stop.signal = 15\n"
+        "    if self.state.step == 3 and os.environ['RANK'] == '1': self.stop.signal = 15\n"
         "    after(self)\n"
-        "T._after_step = stopping\n"
+        "T._between_steps = stopping\n"
         "from manylabel.cli import main\n"
         "main()\n"
     )

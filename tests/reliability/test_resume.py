@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from manylabel import run
-from manylabel.data.dataset import Batch
 from manylabel.error import CheckpointError, ConfigError, DataError, ManylabelError
 from manylabel.stop import Stopped
 from manylabel.storage.atomic import sha256
@@ -37,16 +37,16 @@ def _weights(out: Path) -> tuple[str, str]:
 def _stop_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
     """Ask for a stop as a signal would, after so many batches."""
     seen = 0
-    step = Trainer._step
+    learn = Trainer._pass
 
-    def counting(self: Trainer, batch: Batch) -> float:
+    def counting(self: Trainer, *given: Any) -> float:
         nonlocal seen
         seen += 1
         if seen == batches:
             self.stop.signal = signal.SIGTERM
-        return step(self, batch)
+        return learn(self, *given)
 
-    monkeypatch.setattr(Trainer, "_step", counting)
+    monkeypatch.setattr(Trainer, "_pass", counting)
 
 
 def check_stopped_and_resumed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,15 +41,15 @@ def shards(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.M
 def _stop_after(patch: pytest.MonkeyPatch, batches: int) -> list[np.ndarray]:
     """Ask for a stop as a signal would; returns the rows of the batches that are trained on."""
     seen: list[np.ndarray] = []
-    step = Trainer._step
+    learn = Trainer._pass
 
-    def counting(self: Trainer, batch: Batch) -> float:
+    def counting(self: Trainer, name: str, batch: Batch, *more: Any) -> float:
         seen.append(batch.rows.numpy())
         if len(seen) == batches:
             self.stop.signal = signal.SIGTERM
-        return step(self, batch)
+        return learn(self, name, batch, *more)
 
-    patch.setattr(Trainer, "_step", counting)
+    patch.setattr(Trainer, "_pass", counting)
     return seen
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from command import TINY, manylabel
+from net.kept_runs import ARCHIVE, unpack
 from safetensors.torch import load_file, save_file
 from small_tasks import SMALL
 
@@ -21,7 +22,6 @@ from manylabel import run
 from manylabel.error import BundleError
 from manylabel.loss import LOSSES
 from manylabel.loss.bce import BCELoss
-from manylabel.multitask.run import train_tasks
 from manylabel.storage.atomic import sha256
 
 NAN = float("nan")
@@ -40,8 +40,14 @@ def signed(bundle: Path) -> Path:
 def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of two tasks. For all tests, so none may change it."""
     out = tmp_path_factory.mktemp("several") / "run"
-    train_tasks(out, recipe=SMALL, settings=["train.steps=2"])
+    run.train(out=out, recipe=SMALL, settings=["train.steps=2"])
     return out
+
+
+@pytest.fixture(scope="session")
+def several_of_old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two tasks as version 0.1.0 first left it, with all of them in tasks.json."""
+    return unpack(ARCHIVE, tmp_path_factory.mktemp("of old")) / "runs" / "tasks"
 
 
 @pytest.fixture
@@ -52,6 +58,11 @@ def bundle(trained: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def tasks(several: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(several / "bundle", tmp_path / "tasks"))
+
+
+@pytest.fixture
+def earlier(several_of_old: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(several_of_old / "bundle", tmp_path / "earlier"))
 
 
 def change_json(file: Path, change: Callable[[Any], None]) -> None:
@@ -87,11 +98,20 @@ def test_a_bundle_with_nan_in_its_weights_is_refused(bundle: Path, part: str, va
         ml.load_bundle(signed(bundle))
 
 
-@pytest.mark.parametrize("part", ["blocks.0.norm1.weight", "std"])
-def test_so_is_one_of_several_tasks(tasks: Path, part: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "part"),
+    [
+        ("tasks", "blocks.0.norm1.weight"),
+        ("tasks", "heads.labels.classifier.weight"),
+        ("earlier", "blocks.0.norm1.weight"),
+        ("earlier", "std"),
+    ],
+)
+def test_so_is_one_of_several_tasks(form: str, part: str, request: pytest.FixtureRequest) -> None:
+    tasks: Path = request.getfixturevalue(form)
     change_weights(tasks / "weights.safetensors", part, NAN)
     with pytest.raises(BundleError, match=rf"{part}: 1 of \d+ values are NaN"):
-        ml.TaskPredictor.load(signed(tasks))
+        ml.Predictor.load(signed(tasks))
     assert manylabel("predict", tasks, "x.jpg", "--task", "labels").returncode == 2
 
 
@@ -121,10 +141,13 @@ def test_weights_whose_answer_is_no_number_are_refused(bundle: Path) -> None:
         ({"interpolation": "psychic"}, r"preprocess\.interpolation"),
     ],
 )
-def test_a_normalisation_that_cannot_be_is_refused(bundle: Path, change: dict[str, Any], said: str) -> None:
-    change_json(bundle / "preprocess.json", lambda value: value.update(change))
-    with pytest.raises(BundleError, match=said):
-        ml.load_bundle(signed(bundle))
+def test_a_normalisation_that_cannot_be_is_refused(
+    bundle: Path, tasks: Path, change: dict[str, Any], said: str
+) -> None:
+    for each, file in ((bundle, "preprocess.json"), (tasks, "tasks/objects/preprocess.json")):
+        change_json(each / file, lambda value: value.update(change))
+        with pytest.raises(BundleError, match=said):
+            ml.load_bundle(signed(each))
 
 
 @pytest.mark.parametrize("value", [NAN, None, "0.5", -0.1, True, [0.5], 1.001, 50, 10**39, 1e999])
@@ -165,19 +188,23 @@ def test_a_threshold_of_four_hundred_digits_is_refused(bundle: Path) -> None:
         ["x" * 2000],
     ],
 )
-def test_a_list_of_labels_that_cannot_be_is_refused(bundle: Path, tasks: Path, labels: list[Any]) -> None:
+def test_a_list_of_labels_that_cannot_be_is_refused(
+    bundle: Path, tasks: Path, earlier: Path, labels: list[Any]
+) -> None:
     entries = [{"name": name, "threshold": 0.5} for name in labels]
-    change_json(bundle / "labels.json", lambda told: told.update(labels=entries))
+    for each, file in ((bundle, "labels.json"), (tasks, "tasks/labels/labels.json")):
+        change_json(each / file, lambda told: told.update(labels=entries))
+        with pytest.raises(BundleError, match="label"):
+            ml.load_bundle(signed(each))
+    change_json(earlier / "tasks.json", lambda told: told["tasks"]["labels"].update(labels=labels))
     with pytest.raises(BundleError, match="label"):
-        ml.load_bundle(signed(bundle))
-    change_json(tasks / "tasks.json", lambda told: told["tasks"]["labels"].update(labels=labels))
-    with pytest.raises(BundleError, match="label"):
-        ml.TaskPredictor.load(signed(tasks))
+        ml.Predictor.load(signed(earlier))
 
 
 def test_labels_that_do_not_fit_the_weights_are_refused(bundle: Path) -> None:
     change_json(bundle / "labels.json", lambda told: told["labels"].append({"name": "a fifth", "threshold": 0.5}))
-    with pytest.raises(BundleError, match=r"head\.classifier\.weight"):
+    change_json(bundle / "labels.json", lambda told: told["training_images"].append(9))
+    with pytest.raises(BundleError, match=r"heads\.labels\.classifier\.weight"):
         ml.load_bundle(signed(bundle))
 
 
@@ -191,25 +218,64 @@ def test_labels_that_do_not_fit_the_weights_are_refused(bundle: Path) -> None:
         ({"activation": "magic"}, r"tasks\.labels\.activation must be sigmoid or softmax"),
     ],
 )
-def test_so_are_facts_of_a_task(tasks: Path, change: dict[str, Any], said: str) -> None:
-    change_json(tasks / "tasks.json", lambda told: told["tasks"]["labels"].update(change))
+def test_so_are_facts_of_a_task_of_an_earlier_bundle(earlier: Path, change: dict[str, Any], said: str) -> None:
+    change_json(earlier / "tasks.json", lambda told: told["tasks"]["labels"].update(change))
     with pytest.raises(BundleError, match=said):
-        ml.TaskPredictor.load(signed(tasks))
+        ml.Predictor.load(signed(earlier))
 
 
-def test_tasks_that_the_settings_do_not_know_are_refused(tasks: Path) -> None:
-    change_json(tasks / "tasks.json", lambda told: told["tasks"].update(third=told["tasks"]["labels"]))
+@pytest.mark.parametrize(
+    ("task", "change", "said"),
+    [
+        ("objects", {"thresholds": [0.5, 0.5]}, r"tasks/objects/labels\.json, thresholds has 2 entries"),
+        ("objects", {"thresholds": "many"}, r"tasks/objects/labels\.json, thresholds must be a list"),
+        ("objects", {"thresholds": None}, r"tasks/objects/labels\.json, thresholds must be a list"),
+        ("labels", {"thresholds": [0.5]}, r"tasks/labels/labels\.json, thresholds has 1 entries"),
+        ("labels", {"labels": None}, r"tasks/labels/labels\.json, labels must be a list"),
+        ("labels", {"labels": ["red"]}, r"tasks/labels/labels\.json, labels\[0\] must be an object"),
+        ("labels", {"activation": "magic"}, r"tasks/labels/labels\.json, activation must be sigmoid or softmax"),
+    ],
+)
+def test_so_are_facts_of_a_task(tasks: Path, task: str, change: dict[str, Any], said: str) -> None:
+    change_json(tasks / "tasks" / task / "labels.json", lambda told: told.update(change))
+    with pytest.raises(BundleError, match=said):
+        ml.Predictor.load(signed(tasks))
+
+
+def test_tasks_that_the_settings_do_not_know_are_refused(tasks: Path, earlier: Path) -> None:
+    shutil.copytree(tasks / "tasks" / "labels", tasks / "tasks" / "third")
+    third = dict.fromkeys(("tasks/third/labels.json", "tasks/third/preprocess.json"))
+    change_json(tasks / "checksums.json", lambda told: told["sha256"].update(third))
+    with pytest.raises(BundleError, match="does not list the files of a bundle"):
+        ml.Predictor.load(signed(tasks))
+    change_json(earlier / "tasks.json", lambda told: told["tasks"].update(third=told["tasks"]["labels"]))
     with pytest.raises(BundleError, match="'third' is not in both"):
-        ml.TaskPredictor.load(signed(tasks))
+        ml.Predictor.load(signed(earlier))
 
 
-def test_more_experts_than_there_are_is_refused(tasks: Path) -> None:
+def test_so_are_settings_with_a_task_that_has_no_files(tasks: Path) -> None:
+    values = yaml.safe_load((tasks / "config.yaml").read_text())
+    change_yaml(tasks / "config.yaml", "tasks", "third", to=values["tasks"]["labels"])
+    with pytest.raises(BundleError, match=r"does not list the files of a bundle \(.*tasks/third/labels\.json"):
+        ml.Predictor.load(signed(tasks))
+
+
+@pytest.mark.parametrize("name", ["tasks/../labels.json", "tasks/labels/../../labels.json", "tasks/a/b/labels.json"])
+def test_nor_is_a_file_read_that_lies_elsewhere(tasks: Path, name: str) -> None:
+    change_json(tasks / "checksums.json", lambda told: told["sha256"].update({name: "0"}))
+    with pytest.raises(BundleError, match="does not list the files of a bundle"):
+        ml.Predictor.load(tasks)
+
+
+@pytest.mark.parametrize("form", ["tasks", "earlier"])
+def test_more_experts_than_there_are_is_refused(form: str, request: pytest.FixtureRequest) -> None:
+    tasks: Path = request.getfixturevalue(form)
     change_weights(tasks / "weights.safetensors", "selection.k", 9)
     with pytest.raises(BundleError, match=r"selection\.k: must be 1 to 4"):
-        ml.TaskPredictor.load(signed(tasks))
+        ml.Predictor.load(signed(tasks))
 
 
-def test_a_bundle_made_by_hand_goes_on_loading(bundle: Path, tasks: Path, photos: Path) -> None:
+def test_a_bundle_made_by_hand_goes_on_loading(bundle: Path, tasks: Path, earlier: Path, photos: Path) -> None:
     """What nobody knows is no matter; what was not written by earlier versions may be missing."""
 
     def by_hand(told: Any) -> None:
@@ -219,13 +285,34 @@ def test_a_bundle_made_by_hand_goes_on_loading(bundle: Path, tasks: Path, photos
             entry |= {"threshold": 1, "trained_positives": 7, "colour": "#fff"}
 
     change_json(bundle / "labels.json", by_hand)
-    change_json(tasks / "tasks.json", lambda told: told["tasks"]["labels"].pop("activation"))
+    change_json(tasks / "tasks" / "labels" / "labels.json", by_hand)
+    change_json(earlier / "tasks.json", lambda told: told["tasks"]["labels"].pop("activation", None))
     found = ml.Predictor.load(signed(bundle)).predict(photos / "images" / "photo000.jpg")[0]
     assert len(found.labels) == 4
-    assert ml.TaskPredictor.load(signed(tasks)).predict(photos / "images" / "photo000.jpg", "labels")
+    for each in (tasks, earlier):
+        assert ml.Predictor.load(signed(each)).predict(photos / "images" / "photo000.jpg", "labels")
 
 
 # --- settings of a network that its weights are not of ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (("backbone", "options", "width"), 10**6),
+        (("backbone", "options", "layers"), 10**7),
+        (("backbone", "options", "hidden"), 10**9),
+        (("backbone", "options", "width"), 10**40),
+        (("backbone", "options", "experts", "count"), 10**8),
+        (("tasks", "objects", "head", "box_hidden"), 10**7),
+        (("tasks", "labels", "image_size"), 4096),
+        (("tasks", "labels", "head", "name"), "ml_decoder"),
+    ],
+)
+def test_a_network_far_larger_than_its_weights_takes_no_memory(tasks: Path, keys: tuple[str, ...], value: int) -> None:
+    change_yaml(tasks / "config.yaml", *keys, to=value)
+    with limits(), pytest.raises(BundleError):
+        ml.Predictor.load(signed(tasks))
 
 
 @pytest.mark.parametrize(
@@ -241,10 +328,10 @@ def test_a_bundle_made_by_hand_goes_on_loading(bundle: Path, tasks: Path, photos
         (("tasks", "labels", "head", "name"), "ml_decoder"),
     ],
 )
-def test_a_network_far_larger_than_its_weights_takes_no_memory(tasks: Path, keys: tuple[str, ...], value: int) -> None:
-    change_yaml(tasks / "config.yaml", *keys, to=value)
+def test_nor_does_one_of_an_earlier_version(earlier: Path, keys: tuple[str, ...], value: int) -> None:
+    change_yaml(earlier / "config.yaml", *keys, to=value)
     with limits(), pytest.raises(BundleError):
-        ml.TaskPredictor.load(signed(tasks))
+        ml.Predictor.load(signed(earlier))
 
 
 @pytest.mark.parametrize(
@@ -310,11 +397,11 @@ for command in (["evaluate", run], ["explain", run, photo, "--out", out], ["repo
 
 def test_nor_does_a_model_for_several_tasks_need_its_loss(own_loss: str, tmp_path: Path, photos: Path) -> None:
     out = tmp_path / "run"
-    train_tasks(out, recipe=SMALL, settings=["train.steps=2", f"tasks.labels.loss.name={own_loss}"])
+    run.train(out=out, recipe=SMALL, settings=["train.steps=2", f"tasks.labels.loss.name={own_loss}"])
     script = """
 import sys, manylabel as ml
 run, photo = sys.argv[1:]
-assert ml.TaskPredictor.load(run).predict(photo, "labels")[0].error is None
+assert ml.Predictor.load(run).predict(photo, "labels")[0].error is None
 print(ml.evaluate(run)[0]["tasks"]["labels"]["figures"])
 """
     assert "mAP" in elsewhere(script, out, photos / "images" / "photo000.jpg")
@@ -361,12 +448,14 @@ def test_nor_does_one_of_several_tasks(tmp_path: Path, photos_to_look_at: Path) 
     photos = Path(shutil.copytree(photos_to_look_at, home / "photos"))
     (home / "names.txt").write_text("red\ngreen\nblue\nwhite\n")
     manylabel("data", "split", photos, "--out", home / "split.csv")
-    vit = {**SMALL["vit"], "weights": str(home / "vit.safetensors")}
+    backbone = {**SMALL["backbone"], "weights": str(home / "vit.safetensors")}
     plain_vit(home / "vit.safetensors")
     data = {"path": str(photos / "labels.csv"), "workers": 0, "images": str(photos / "images")}
     data |= {"labels": str(home / "names.txt"), "split_file": str(home / "split.csv")}
     tasks = {"labels": {**SMALL["tasks"]["labels"], "data": data}}
-    found = train_tasks(home / "run", recipe={**SMALL, "vit": vit, "tasks": tasks}, settings=["train.steps=1"])
+    found = run.train(
+        out=home / "run", recipe={**SMALL, "backbone": backbone, "tasks": tasks}, settings=["train.steps=1"]
+    )
     assert telling(found.bundle) == []
 
 
@@ -381,14 +470,16 @@ def plain_vit(path: Path) -> None:
 
 def telling(bundle: Path) -> list[str]:
     """The files that hold the name of the folder."""
-    return [file.name for file in sorted(bundle.iterdir()) if PLANTED.encode() in file.read_bytes()]
+    files = sorted(file for file in bundle.rglob("*") if file.is_file())
+    return [file.name for file in files if PLANTED.encode() in file.read_bytes()]
 
 
 def test_options_of_parts_that_nobody_knows_are_names_only_too() -> None:
-    from manylabel.config import Config, Part
+    from manylabel.config import Config, Part, TaskConfig
     from manylabel.run.data_paths import without_paths
 
     options = {"prompts": f"/home/{PLANTED}/a.txt", "deep": [{"x": f"~/{PLANTED}/b"}], "file": f"{PLANTED}\\c", "n": 3}
-    bare = without_paths(Config(head=Part("mine", options), loss=Part("theirs", {"table": f"../{PLANTED}/t.npy"})))
+    task = TaskConfig(head=Part("mine", options), loss=Part("theirs", {"table": f"../{PLANTED}/t.npy"}))
+    bare = without_paths(Config(tasks={"labels": task}))
     assert PLANTED not in repr(bare)
-    assert bare.head.options == {"prompts": "a.txt", "deep": [{"x": "b"}], "file": "c", "n": 3}
+    assert bare.only.head.options == {"prompts": "a.txt", "deep": [{"x": "b"}], "file": "c", "n": 3}

@@ -28,7 +28,6 @@ from manylabel.data.audit.fingerprint import FINGERPRINT, KnownImages, fingerpri
 from manylabel.data.decode import decode
 from manylabel.data.read import read_table
 from manylabel.error import DataError
-from manylabel.multitask.run import train_tasks
 from manylabel.run.trained_images import FILE_NAME, read_trained
 
 TOLD = "the run was trained on {} of the {} judged images"
@@ -227,7 +226,7 @@ def test_the_list_belongs_to_the_last_run_in_a_folder(photos: Path, tmp_path: Pa
 def test_a_moved_copy_is_told_of_several_tasks(photos: Path, moved: Path, tmp_path: Path) -> None:
     tasks = {**SMALL["tasks"], "labels": {**SMALL["tasks"]["labels"], "data": {"path": str(photos), "workers": 0}}}
     run = tmp_path / "run"
-    results = train_tasks(run, recipe={**SMALL, "tasks": tasks, "train": {**SMALL["train"], "steps": 2}}).results
+    results = ml.train(out=run, recipe={**SMALL, "tasks": tasks, "train": {**SMALL["train"], "steps": 2}}).results
     assert {name: task["trained_images"] for name, task in results["tasks"].items()} == {"labels": 0, "objects": 0}
     count = _trained_on(run / "tasks" / "labels")
     asked = ("evaluate", run, "--task", "labels", "--data", moved)

@@ -12,7 +12,7 @@ from PIL import Image
 from small_tasks import SMALL
 
 from manylabel.error import ManylabelError
-from manylabel.multitask.run import train_tasks
+from manylabel.run import train
 from manylabel.run.owned import HOLDS, MARK, check_folder, is_run, owned, remove_run
 from manylabel.storage.atomic import write_json
 from manylabel.storage.lock import LOCK
@@ -30,7 +30,7 @@ def _contents(folder: Path) -> dict[str, bytes]:
 def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of two tasks."""
     out = tmp_path_factory.mktemp("several") / "run"
-    train_tasks(out, recipe=SMALL, settings=["train.steps=2"])
+    train(out=out, recipe=SMALL, settings=["train.steps=2"])
     return out
 
 
@@ -86,8 +86,9 @@ def test_overwriting_a_run_leaves_what_it_did_not_write(trained: Path, photos: P
     assert "seed: 3" in (run / "config.yaml").read_text()
 
 
-def test_every_file_of_a_run_is_known_and_removed(trained: Path, tmp_path: Path) -> None:
-    run = Path(shutil.copytree(trained, tmp_path / "run"))
+@pytest.mark.parametrize("kind", ["trained", "several"])
+def test_every_file_of_a_run_is_known_and_removed(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(request.getfixturevalue(kind), tmp_path / "run"))
     assert {path for path in run.rglob("*") if path.is_file() and path.name != LOCK} == set(owned(run))
     remove_run(run)
     assert [path.name for path in run.iterdir()] == [LOCK]
@@ -195,6 +196,18 @@ def test_a_link_in_a_run_is_not_followed(trained: Path, photos: Path, tmp_path: 
     answer = manylabel("train", photos, "--out", run, *TRAIN, "--overwrite")
     assert answer.returncode == 2
     assert "bundle is a link" in answer.stderr
+    assert _contents(other) == before
+
+
+@pytest.mark.parametrize("place", ["tasks", "tasks/labels", "bundle/tasks", "bundle/tasks/objects"])
+def test_nor_is_one_in_a_run_of_several_tasks(several: Path, photos: Path, tmp_path: Path, place: str) -> None:
+    run, other = (Path(shutil.copytree(several, tmp_path / name)) for name in ("run", "other"))
+    shutil.rmtree(run / place)
+    (run / place).symlink_to(other / place)
+    before = _contents(other)
+    answer = manylabel("train", photos, "--out", run, *TRAIN, "--overwrite")
+    assert answer.returncode == 2
+    assert f"{place} is a link" in answer.stderr
     assert _contents(other) == before
 
 

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from manylabel.config import Config, Part, dump, load_recipe, make_config, parse, plain, recipe_names
+from manylabel.config import Part, config_of, dump, load_recipe, make_config, plain, recipe_names
 from manylabel.error import ConfigError
 from manylabel.run import resolve
 
 
 def test_a_dumped_config_reads_back_equal() -> None:
     config = make_config(settings=["train.epochs=3", "head.dropout=0.25", "train.trackers=[tensorboard]"])
-    assert parse(Config, yaml.safe_load(dump(config))) == config
-    assert config.head == Part("linear", {"dropout": 0.25})
+    assert config_of(yaml.safe_load(dump(config))) == config
+    assert config.only.head == Part("linear", {"dropout": 0.25})
 
 
 def test_later_sources_win() -> None:
@@ -69,7 +69,7 @@ def test_on_off_and_no_are_words_although_yaml_disagrees() -> None:
 def test_resolving_writes_every_option_out() -> None:
     resolved = resolve(make_config())
     assert resolved.optimiser.options["weight_decay"] == 0.01
-    assert resolve(parse(Config, plain(resolved))) == resolved
+    assert resolve(config_of(plain(resolved))) == resolved
 
 
 @pytest.mark.parametrize("name", [name for name in recipe_names() if "tasks" not in load_recipe(name)])
@@ -79,10 +79,10 @@ def test_every_recipe_resolves(name: str) -> None:
 
 
 def test_none_and_text_options_as_people_write_them() -> None:
-    assert resolve(make_config(None, ["head.name=ml_decoder", "head.groups=none"])).head.options["groups"] is None
+    assert resolve(make_config(None, ["head.name=ml_decoder", "head.groups=none"])).only.head.options["groups"] is None
     config = make_config(None, ["text.name=minilm", "text.template={}: in a photo"])
-    assert config.text == Part("minilm", {"template": "{}: in a photo"})
-    assert make_config(None, ["text.name=none"]).text == Part("none")
+    assert config.only.text == Part("minilm", {"template": "{}: in a photo"})
+    assert make_config(None, ["text.name=none"]).only.text == Part("none")
 
 
 def test_recipe_errors(tmp_path: Path) -> None:
@@ -107,13 +107,13 @@ def test_a_part_by_name_and_its_options_come_together(tmp_path: Path) -> None:
     recipe.write_text("schedule: cosine\n")
     assert make_config(str(recipe), schedule={"warm_up": 0.1}).schedule == Part("cosine", {"warm_up": 0.1})
     for order in (["loss.name=bce", "loss.label_smoothing=0.1"], ["loss.label_smoothing=0.1", "loss.name=bce"]):
-        assert make_config("fine-tune", order).loss == Part("bce", {"label_smoothing": 0.1})
+        assert make_config("fine-tune", order).only.loss == Part("bce", {"label_smoothing": 0.1})
 
 
 @pytest.mark.parametrize("delimiter", ["|", ",", " ", "; "])
 def test_a_delimiter_is_text_and_not_yaml(delimiter: str) -> None:
-    assert make_config(settings=[f"data.delimiter={delimiter}"]).data.delimiter == delimiter
-    assert make_config(settings=["data.delimiter=none"]).data.delimiter is None
+    assert make_config(settings=[f"data.delimiter={delimiter}"]).only.data.delimiter == delimiter
+    assert make_config(settings=["data.delimiter=none"]).only.data.delimiter is None
     assert make_config(settings=["backbone.weights=none"]).backbone.weights == "none"
 
 
@@ -139,13 +139,13 @@ def test_a_number_that_weights_cannot_hold_is_refused(setting: str) -> None:
 def test_another_head_drops_the_old_heads_options(tmp_path: Path) -> None:
     recipe = tmp_path / "r.yaml"
     recipe.write_text("loss: {name: asl, gamma_negative: 2}\n")
-    assert make_config(str(recipe), loss={"name": "bce"}).loss == Part("bce")
+    assert make_config(str(recipe), loss={"name": "bce"}).only.loss == Part("bce")
 
 
 def test_lists_of_numbers_can_be_given_with_commas() -> None:
     from manylabel.head import HEADS
 
-    options = HEADS.resolve(make_config(None, ["head.name=hsq", "head.layer_dims=64,16"]).head).options
+    options = HEADS.resolve(make_config(None, ["head.name=hsq", "head.layer_dims=64,16"]).only.head).options
     assert tuple(options["layer_dims"]) == (64, 16)
     with pytest.raises(ConfigError, match=r"layer_dims\[1\] must be int, not 'wide'"):
-        HEADS.resolve(make_config(None, ["head.name=hsq", "head.layer_dims=64,wide"]).head)
+        HEADS.resolve(make_config(None, ["head.name=hsq", "head.layer_dims=64,wide"]).only.head)

@@ -16,8 +16,9 @@ from PIL import Image
 
 from manylabel.error import ConfigError, DataError, DecodeError
 from manylabel.explain import explain
+from manylabel.inference.images import find_images
 from manylabel.inference.prediction import Prediction
-from manylabel.predict import Predictor, find_images
+from manylabel.inference.predictor import Predictor
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,10 @@ def test_the_model_of_a_recipe(name: str) -> None:
     labels = LABELS.get(name, 80)
     backbone = config.backbone.name
     size = config.backbone.image_size or 224
-    vectors = np.ones((labels, 50), np.float32) if config.text.name != "none" else None
+    vectors = np.ones((labels, 50), np.float32) if config.only.text.name != "none" else None
     with torch.device("meta"):
         body = timm.create_model(BUNDLED[backbone].timm_name if backbone in BUNDLED else backbone)
-        model = heads.attach(body, config.head.name, labels, vectors=vectors, **config.head.options).eval()
+        model = heads.attach(body, config.only.head.name, labels, vectors=vectors, **config.only.head.options).eval()
         assert model(torch.empty(1, 3, size, size)).shape == (1, labels)
 
 
@@ -33,8 +33,8 @@ def test_the_papers_figures_are_in_the_recipes() -> None:
     paper, reference = (make_config(f"ml-decoder-coco-{kind}") for kind in ("paper", "reference"))
     assert (paper.optimiser.name, paper.optimiser.options["lr"]) == ("adamw", 2e-4)
     assert (reference.optimiser.name, reference.optimiser.options["lr"]) == ("adam", 1e-4)
-    assert paper.head.options["dim"] == 768
+    assert paper.only.head.options["dim"] == 768
     images = make_config("ml-decoder-openimages")
-    assert images.loss.options["gamma_negative"] == 7
-    assert images.head.options["groups"] == 200
-    assert make_config("ml-decoder-imagenet").task == "single_label"
+    assert images.only.loss.options["gamma_negative"] == 7
+    assert images.only.head.options["groups"] == 200
+    assert make_config("ml-decoder-imagenet").only.kind == "single_label"

@@ -6,7 +6,6 @@ import pytest
 
 from manylabel.config import make_config, plain
 from manylabel.config.listing import settings_of_one_task, settings_of_several_tasks
-from manylabel.multitask.settings import make_multitask_config
 
 ONE, SEVERAL = settings_of_one_task(), settings_of_several_tasks()
 SHORT = {"tasks": {"labels": {"data": {"path": "scenes"}}}}  # everything else is as it is by itself
@@ -18,8 +17,8 @@ def test_every_setting_is_explained_once() -> None:
         keys = [key for key, _, _ in listed]
         assert len(set(keys)) == len(keys)
         assert all(text for _, _, text in listed)
-    assert {"train.epochs", "data.scenes.size", "head.name"} <= {key for key, _, _ in ONE}
-    assert {"tasks.NAME.data.path", "tasks.NAME.detector.name", "selection.k"} <= {key for key, _, _ in SEVERAL}
+    assert {"train.epochs", "train.adapt.patience", "data.scenes.size", "head.name"} <= {key for key, _, _ in ONE}
+    assert {"tasks.NAME.data.path", "tasks.NAME.head.name", "tasks.NAME.weight"} <= {key for key, _, _ in SEVERAL}
 
 
 @pytest.mark.parametrize(("key", "default"), [row[:2] for row in ONE if row[1] != UNSET])
@@ -30,5 +29,5 @@ def test_defaults_change_nothing(key: str, default: str) -> None:
 
 @pytest.mark.parametrize(("key", "default"), [row[:2] for row in SEVERAL if row[1] != UNSET])
 def test_defaults_of_several_tasks_change_nothing(key: str, default: str) -> None:
-    again = make_multitask_config(SHORT, [f"{key.replace('NAME', 'labels')}={default}"])
-    assert plain(again) == plain(make_multitask_config(SHORT))
+    again = make_config(SHORT, [f"{key.replace('NAME', 'labels')}={default}"])
+    assert plain(again) == plain(make_config(SHORT))

@@ -28,7 +28,7 @@ def _predictor(several: bool) -> Any:
 
     if not several:
         return ml.Predictor.load("run").predict
-    loaded = ml.TaskPredictor.load("tasks")
+    loaded = ml.Predictor.load("tasks")
     return lambda images: loaded.predict(images, "labels")
 
 
@@ -423,14 +423,14 @@ def _one_or_many() -> Collection:
     call("Predictor.load of a missing folder", lambda ml: ml.Predictor.load("missing"))
     call("Predictor.load of None", lambda ml: ml.Predictor.load(None))
     call("Predictor.load of a photo", lambda ml: ml.Predictor.load("photo.jpg"))
-    call("TaskPredictor.load of one task", lambda ml: ml.TaskPredictor.load("run"))
-    call("Predictor.load of several tasks", lambda ml: ml.Predictor.load("tasks"))
-    call("an unknown task", lambda ml: ml.TaskPredictor.load("tasks").predict("photo.jpg", "lables"))
+    call("an unknown task of one task", lambda ml: ml.Predictor.load("run").predict("photo.jpg", "lables"))
+    call("the labels of several tasks", lambda ml: ml.Predictor.load("tasks").labels)
+    call("an unknown task", lambda ml: ml.Predictor.load("tasks").predict("photo.jpg", "lables"))
     call(
         "a score of NaN",
-        lambda ml: ml.TaskPredictor.load("tasks").predict("photo.jpg", "objects", float("nan")),
+        lambda ml: ml.Predictor.load("tasks").predict("photo.jpg", "objects", float("nan")),
     )
-    call("a score of 2", lambda ml: ml.TaskPredictor.load("tasks").predict("photo.jpg", "objects", 2.0))
+    call("a score of 2", lambda ml: ml.Predictor.load("tasks").predict("photo.jpg", "objects", 2.0))
     call("load_data of None", lambda ml: ml.load_data(None))
     call("load_data of a photo", lambda ml: ml.load_data("photo.jpg"))
     call("train on nothing", lambda ml: ml.train(out="new"))

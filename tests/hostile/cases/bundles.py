@@ -8,7 +8,7 @@ import pickle
 import re
 import shutil
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,18 @@ from hostile.strange import BOMB, deep_json, edit_json, edit_weights, mutated, p
 MB = 1 << 20
 MOST = 500 * MB
 NAN, INF = float("nan"), float("inf")
-MUTATED, MUTATED_TASKS = 70, 40
+MUTATED, MUTATED_TASKS, MUTATED_EARLIER = 70, 40, 10
+EARLIER = "earlier"  # bundles of several tasks as version 0.1.0 first wrote them, with all of them in tasks.json
+Several = bool | str
+STRANGE_THRESHOLDS = {
+    "NaN": NAN,
+    "infinity": INF,
+    "10^400": 10**400,
+    "2": 2.0,
+    "-1": -1.0,
+    "none": None,
+    "text": "x",
+}
 
 
 def groups() -> Iterator[Collection]:
@@ -30,7 +41,11 @@ def groups() -> Iterator[Collection]:
     yield _paths()
 
 
-def _answer(box: Box, several: bool, codes: list[int], command: str = "predict") -> None:
+def _bundle(box: Box, several: Several) -> Path:
+    return box.kit.folder / (several if isinstance(several, str) else "tasks" if several else "run") / "bundle"
+
+
+def _answer(box: Box, several: Several, codes: list[int], command: str = "predict") -> None:
     box.get("photo.jpg")
     more = ["--task", "labels"] if several else []
     if command == "predict":
@@ -48,10 +63,10 @@ def _answer(box: Box, several: bool, codes: list[int], command: str = "predict")
 
 
 def _add(
-    made: Collection, name: str, several: bool, change: Callable[[Path], Any], codes: tuple[int, ...] = (2,)
+    made: Collection, name: str, several: Several, change: Callable[[Path], Any], codes: tuple[int, ...] = (2,)
 ) -> None:
     def work(box: Box) -> None:
-        shutil.copytree(box.kit.folder / ("tasks" if several else "run") / "bundle", box / "bundle")
+        shutil.copytree(_bundle(box, several), box / "bundle")
         change(box / "bundle")
         _answer(box, several, list(codes))
 
@@ -96,7 +111,7 @@ def _special(name: str, kind: str) -> Callable[[Path], None]:
     def work(bundle: Path) -> None:
         if kind == "link":
             os.rename(bundle / name, bundle.parent / "elsewhere")
-            os.symlink("../elsewhere", bundle / name)
+            os.symlink(bundle.parent / "elsewhere", bundle / name)
             return
         (bundle / name).unlink()
         if kind == "pipe":
@@ -125,6 +140,11 @@ class _Evil:
         return os.system, ("touch hacked",)
 
 
+def _first(names: Iterable[str]) -> str:
+    """Of those that may not be endless."""
+    return min(name for name in names if "selection" not in name)
+
+
 def _weights_cases(made: Collection, several: bool) -> None:
     def add(name: str, change: Callable[[Path], Any], codes: tuple[int, ...] = (2,)) -> None:
         _add(made, f"weights: {name}", several, change, codes)
@@ -132,7 +152,7 @@ def _weights_cases(made: Collection, several: bool) -> None:
     for name, value in (("NaN", NAN), ("infinity", INF), ("minus infinity", -INF)):
         add(f"{name} everywhere", _each_tensor(value))
         add(f"{name} in the heads", _each_tensor(value, "head"))
-        add(f"{name} in the first of them", _tensors(lambda t, v=value: t[min(t)].view(-1).fill_(v)))
+        add(f"{name} in the first of them", _tensors(lambda t, v=value: t[_first(t)].view(-1).fill_(v)))
     add("1e38 everywhere", _each_tensor(1e38), (0, 2))
     add("no tensor at all", _tensors(lambda t: t.clear()))
     add("a tensor is missing", _tensors(lambda t: t.pop(max(t))))
@@ -175,7 +195,8 @@ def _framed(header: bytes) -> bytes:
     return struct.pack("<Q", len(header)) + header + bytes(64)
 
 
-def _text_cases(made: Collection, several: bool, name: str, codes: tuple[int, ...] = (2,)) -> None:
+def _text_cases(made: Collection, several: Several, name: str, codes: tuple[int, ...] = (2,)) -> None:
+    title = f"{several}: {name}" if isinstance(several, str) else name
     contents: dict[str, bytes | str] = {
         "empty": "",
         "NUL bytes": b"\0" * 100,
@@ -204,9 +225,9 @@ def _text_cases(made: Collection, several: bool, name: str, codes: tuple[int, ..
             "merges": "a: &a {x: 1}\nb: &b {<<: [" + "*a, " * 20_000 + "*a]}\n",
         }
     for kind, content in contents.items():
-        _add(made, f"{name}: {kind}", several, _file(name, content), codes)
+        _add(made, f"{title}: {kind}", several, _file(name, content), codes)
     for kind in ("pipe", "folder", "link", "endless"):
-        _add(made, f"{name}: a {kind}", several, _special(name, kind), codes)
+        _add(made, f"{title}: a {kind}", several, _special(name, kind), codes)
 
 
 def _one_task() -> Collection:
@@ -313,7 +334,7 @@ def _one_task() -> Collection:
     setting("a sharpness of NaN", "sharpness: 1.0", "sharpness: .nan")
     setting("a dropout of NaN", "dropout: 0.0", "dropout: .nan", (0, 2))
     setting("an attention of infinity", "attention: 0.0", "attention: .inf")
-    setting("an unknown setting", "task: multi_label", "task: multi_label\nhack: 1")
+    setting("an unknown setting", "kind: multi_label", "kind: multi_label\nhack: 1")
     setting("an image side of NaN", "image_size: 64", "image_size: .nan", (0, 2))
     setting("an unknown loss", "name: bce", "name: somebodys_own", (0,))
     setting("an unknown optimiser", "name: adamw", "name: somebodys_own", (0, 2))
@@ -383,21 +404,89 @@ def _one(header: dict[str, Any]) -> dict[str, Any]:
 def _several() -> Collection:
     made = Collection("strangers' bundles of several tasks")
     _weights_cases(made, True)
-    _text_cases(made, True, "tasks.json")
-    _text_cases(made, True, "config.yaml")
+    for name in ("tasks/labels/labels.json", "tasks/objects/preprocess.json", "config.yaml"):
+        _text_cases(made, True, name)
 
-    def tasks(name: str, change: Callable[[Any], Any], codes: tuple[int, ...] = (2,)) -> None:
-        _add(made, f"tasks.json: {name}", True, lambda bundle: edit_json(bundle, "tasks.json", change), codes)
+    def task(name: str, file: str, change: Callable[[Any], Any], codes: tuple[int, ...] = (2,)) -> None:
+        file = f"tasks/{file}"
+        _add(made, f"{file}: {name}", True, lambda bundle: edit_json(bundle, file, change), codes)
 
-    for name, value in {
-        "NaN": NAN,
-        "infinity": INF,
-        "10^400": 10**400,
-        "2": 2.0,
-        "-1": -1.0,
-        "none": None,
-        "text": "x",
-    }.items():
+    labels, objects = "labels/labels.json", "objects/labels.json"
+    for name, value in STRANGE_THRESHOLDS.items():
+        task(f"a threshold of {name}", labels, _set("labels", 0, "threshold", to=value))
+        task(f"a detection threshold of {name}", objects, _set("thresholds", 0, to=value))
+    task("thresholds too few", labels, lambda v: v["labels"][0].pop("threshold"))
+    task("thresholds too many", objects, lambda v: v["thresholds"].append(0.5))
+    task("no thresholds", objects, _set("thresholds", to=[]))
+    task("labels too few", labels, lambda v: v["labels"].pop())
+    task("a label twice", labels, lambda v: v["labels"].__setitem__(0, v["labels"][1]))
+    task("an empty label", labels, _set("labels", 0, "name", to=""))
+    task("labels that are text", labels, _set("labels", to="sun"))
+    task("another format", labels, _set("format", to=99))
+    task("std of 0", "objects/preprocess.json", _set("std", to=[0.0] * 3))
+    for side in (0, -1, None, 10**6, 10**30, NAN):
+        task(f"a side of {side}", "objects/preprocess.json", _set("size", to=side))
+    _lists_of_tasks(made)
+    _earlier(made)
+    return made
+
+
+def _lists_of_tasks(made: Collection) -> None:
+    """Which tasks there are is said by settings, folders and checksums."""
+
+    def listed(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+        return lambda bundle: edit_json(bundle, "checksums.json", lambda v: change(v["sha256"]) and None)
+
+    def gone(bundle: Path) -> None:
+        shutil.rmtree(bundle / "tasks" / "objects")
+
+    def unlisted(bundle: Path) -> None:
+        gone(bundle)
+        resum(bundle)
+
+    def too_many(bundle: Path) -> None:
+        shutil.copytree(bundle / "tasks" / "labels", bundle / "tasks" / "more")
+        listed(lambda sums: sums.update({f"tasks/more/{name}.json": "" for name in ("labels", "preprocess")}))(bundle)
+
+    def linked(bundle: Path) -> None:
+        os.rename(bundle / "tasks" / "labels", bundle.parent / "elsewhere")
+        os.symlink("labels", bundle / "tasks" / "labels")
+
+    def of_one_task(bundle: Path) -> None:
+        shutil.copy(bundle / "tasks" / "labels" / "labels.json", bundle / "labels.json")
+        listed(lambda sums: sums.update({"labels.json": ""}))(bundle)
+
+    _add(made, "the files of a task are missing", True, gone)
+    _add(made, "the files of a task are missing and not listed", True, unlisted)
+    _add(made, "a task too many", True, too_many)
+    _add(made, "a folder of a task that is a link in a circle", True, linked)
+    _add(made, "a file of one task among them", True, of_one_task)
+    for name in ("tasks/../labels.json", "tasks/../../next-door/labels.json", "/etc/labels.json", "tasks//labels.json"):
+
+        def elsewhere(bundle: Path, name: str = name) -> None:
+            sums = json.loads((bundle / "checksums.json").read_text())
+            sums["sha256"][name] = "0"
+            (bundle / "checksums.json").write_text(json.dumps(sums))
+
+        _add(made, f"checksums.json: {name}", True, elsewhere)
+
+
+def _earlier(made: Collection) -> None:
+    """What version 0.1.0 first wrote is read, and with the same care."""
+    _add(made, "earlier: as it was", EARLIER, lambda bundle: None, (0,))
+    for name, value in (("NaN", NAN), ("infinity", INF)):
+        _add(made, f"earlier: weights: {name} everywhere", EARLIER, _each_tensor(value))
+        _add(made, f"earlier: weights: {name} in the heads", EARLIER, _each_tensor(value, "head"))
+        _add(made, f"earlier: weights: a deviation of {name}", EARLIER, _each_tensor(value, "std"))
+    _add(made, "earlier: weights: a deviation of 0", EARLIER, _each_tensor(0.0, "std"))
+    _add(made, "earlier: weights: a tensor is missing", EARLIER, _tensors(lambda t: t.pop(max(t))))
+    _text_cases(made, EARLIER, "tasks.json")
+    _text_cases(made, EARLIER, "config.yaml")
+
+    def tasks(name: str, change: Callable[[Any], Any]) -> None:
+        _add(made, f"tasks.json: {name}", EARLIER, lambda bundle: edit_json(bundle, "tasks.json", change))
+
+    for name, value in STRANGE_THRESHOLDS.items():
         tasks(f"a threshold of {name}", _set("tasks", "labels", "thresholds", 0, to=value))
         tasks(f"a detection threshold of {name}", _set("tasks", "objects", "thresholds", 0, to=value))
     tasks("thresholds too few", lambda v: v["tasks"]["labels"]["thresholds"].pop())
@@ -410,19 +499,20 @@ def _several() -> Collection:
     tasks("a task too many", lambda v: v["tasks"].update(more=v["tasks"]["labels"]))
     tasks("tasks that are a list", _set("tasks", to=[]))
     tasks("another format", _set("format", to=99))
-    return made
 
 
 def _mutated() -> Collection:
     made = Collection("mutated bundles")
     files = ("labels.json", "preprocess.json", "config.yaml", "weights.safetensors", "checksums.json")
 
-    def one(number: int, several: bool) -> None:
-        names = ("tasks.json", "tasks.json", *files[2:]) if several else files
+    of_tasks = ("tasks/labels/labels.json", "tasks/objects/preprocess.json", "tasks/objects/labels.json")
+
+    def one(number: int, several: Several) -> None:
+        names = ("tasks.json", "config.yaml") if several == EARLIER else (*of_tasks, *files[2:]) if several else files
 
         def work(box: Box) -> None:
             name = names[number % len(names)]
-            shutil.copytree(box.kit.folder / ("tasks" if several else "run") / "bundle", box / "bundle")
+            shutil.copytree(_bundle(box, several), box / "bundle")
             path = box / "bundle" / name
             if name.endswith(".json") and box.dice.random() < 0.7:
                 values = with_a_strange_value(json.loads(path.read_text()), box.dice)
@@ -433,12 +523,15 @@ def _mutated() -> Collection:
                 resum(box / "bundle")
             _answer(box, several, [0, 1, 2])
 
-        made.add(f"{'tasks' if several else 'one task'} {number:03d} {names[number % len(names)]}", work)
+        kind = several if several == EARLIER else "tasks" if several else "one task"
+        made.add(f"{kind} {number:03d} {names[number % len(names)]}", work)
 
     for number in range(MUTATED):
         one(number, False)
     for number in range(MUTATED_TASKS):
         one(number, True)
+    for number in range(MUTATED_EARLIER):
+        one(number, EARLIER)
     return made
 
 

@@ -245,7 +245,7 @@ def _places() -> Collection:
             """A program that predicts, forks, and predicts again in the child: multiprocessing does so by default."""
             box.get("tasks" if several else "run")
             box.get("photo.jpg")
-            load = "ml.TaskPredictor.load('tasks')" if several else "ml.Predictor.load('run')"
+            load = "ml.Predictor.load('tasks')" if several else "ml.Predictor.load('run')"
             more = ", 'labels'" if several else ""
             box.write(
                 "program.py",

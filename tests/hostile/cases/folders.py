@@ -25,6 +25,8 @@ NAMES = {
     "run.json": '{"speed": 12}\n',
     "bad_images.csv": "a,b\n",
     "tasks/todo.txt": "milk\n",
+    "tasks/labels/results.json": '{"mine": true}\n',
+    "bundle/tasks/labels/labels.json": '["mine"]\n',
     "routing/map.txt": "A1\n",
     "figures/figure1.png": "mine\n",
     "config.yaml": "title: my site\ntheme: dark\n",
@@ -84,6 +86,8 @@ def _runs() -> Collection:
                 "bundle/LICENSE",
                 "results-2025.json",
                 "tasks/x.txt",
+                "tasks/labels/x.txt",
+                "bundle/tasks/objects/x.txt",
             ]
             for name in theirs:
                 box.write(f"mine/{name}", "of the user's\n")
@@ -179,8 +183,8 @@ def _runs() -> Collection:
             box.get("run" if several else "tasks", "mine")
             box.get("photo.jpg")
             box.run(*words, "--out", "mine", "--overwrite", codes=[0, 2], writes=["mine/**"])
-            more = ["--task", "labels"] if (box / "mine" / "bundle" / "tasks.json").exists() else []
-            box.run("predict", "mine", "photo.jpg", *more)
+            box.run("predict", "mine", "photo.jpg")
+            box.run("predict", "mine", "photo.jpg", "--task", "labels")
 
         made.add(f"train{' of tasks' * several} --overwrite: a run of the other kind", other_kind)
 

@@ -283,7 +283,7 @@ def _names() -> Collection:
                 "data check": ["data", "check", "photos", "--json", "check.json", "--html", "check.html"],
                 "data split": ["data", "split", "photos", "--out", "parts.csv"],
                 "data convert": ["data", "convert", "photos", "out.csv", "--to", "csv"],
-                "train": ["train", "photos", *QUICK, "--task", "single_label", "--out", "new"],
+                "train": ["train", "photos", *QUICK, "--kind", "single_label", "--out", "new"],
             }[command]
             box.run(
                 *words,

@@ -110,15 +110,10 @@ def _of_bundles() -> Collection:
 
 
 def _rename(box: Box, name: str, several: bool) -> None:
-    if several:
-        edit_json(box / "bundle", "tasks.json", lambda v: v["tasks"]["labels"]["labels"].__setitem__(0, name))
-        edit_json(box / "bundle", "tasks.json", lambda v: v["tasks"]["labels"]["thresholds"].__setitem__(0, 0.001))
-        return
-
     def change(values: dict) -> None:
         values["labels"][0].update(name=name, threshold=0.001)
 
-    edit_json(box / "bundle", "labels.json", change)
+    edit_json(box / "bundle", "tasks/labels/labels.json" if several else "labels.json", change)
 
 
 def _read_back(box: Box, name: str) -> None:

@@ -81,7 +81,8 @@ CONFLICTS: dict[str, str] = {
     "train photos --out new --out other": "out",
     "train photos --out new --seed 1 --seed 2": "seed",
     "train photos --out new --transfer lp --transfer ft": "transfer",
-    "train photos --out new --task multi_label --task single_label": "task",
+    "train photos --out new --kind multi_label --kind single_label": "kind",
+    "train photos --out new --task single_label": "--kind single_label",
     "train photos --out new --format csv --format coco": "format",
     "train photos --out new --seed -1": "seed",
     "train photos --out new --epochs 99999999999999999999": "epochs",
@@ -93,23 +94,25 @@ CONFLICTS: dict[str, str] = {
     "evaluate run --split val --split test": "split",
     "evaluate run --data photos --data other": "data",
     "evaluate run --json a.json --json b.json": "json",
-    "evaluate run --task labels": "task",
-    "evaluate tasks --set data.workers=0": "set",
+    "evaluate run --task lables": "labels",
+    "evaluate tasks --set data.wrokers=0": "workers",
     "predict run photo.jpg --csv out.csv --csv b.csv": "csv",
     "predict run photo.jpg --top 1 --top 2": "top",
     "predict run photo.jpg --score 0.5": "score",
     "predict run photo.jpg --overlay seen": "overlay",
-    "predict run photo.jpg --task labels": "task",
+    "predict run photo.jpg --task lables": "labels",
     "predict run photo.jpg --vectors x.txt": "",
     "predict run photo.jpg --top 0": "top",
     "predict run photo.jpg --top -1": "top",
     "predict run photo.jpg --csv a.out --label-studio a.out": "both name a.out",
     "evaluate run --json a.out --report a.out": "both name a.out",
     "data check photos --json a.out --html ./a.out": "both name",
-    "predict tasks photo.jpg --task labels --csv out.csv": "csv",
+    "predict tasks photo.jpg --task objects --csv out.csv": "csv",
+    "predict tasks photo.jpg --task labels --overlay seen": "overlay",
+    "predict seeing-tasks photo.jpg --csv out.csv": "task",
+    "predict seeing-tasks photo.jpg --label-studio out.json": "task",
     "predict tasks photo.jpg --task labels --score 0.5": "score",
     "predict tasks photo.jpg --task lables": "labels",
-    "predict tasks photo.jpg": "task",
     "predict tasks photo.jpg --task objects --score nan": "score",
     "predict tasks photo.jpg --task objects --score 2": "score",
     "explain run photo.jpg --method gradcam": "grad_cam",
@@ -261,27 +264,30 @@ def groups() -> Iterator[Collection]:
     for setting in (
         "tasks.labels.kind=magic",
         "tasks.nothing.kind=detection",
-        "experts.count=0",
-        "experts.count=-1",
-        "experts.count=1000000000",
-        "vit.width=0",
-        "vit.width=17",
-        "vit.heads=3",
-        "vit.patch=0",
-        "vit.layers=0",
-        "train.steps=0",
+        "backbone.options.experts.count=0",
+        "backbone.options.experts.count=-1",
+        "backbone.options.experts.count=1000000000",
+        "backbone.options.width=0",
+        "backbone.options.width=17",
+        "backbone.options.heads=3",
+        "backbone.options.patch=0",
+        "backbone.options.layers=0",
+        "backbone.options.k=0",
+        "backbone.options.k=5",
+        "train.steps=-1",
         "train.steps=.nan",
-        "selection.every=0",
-        "selection.held_out=2",
-        "selection.held_out=.nan",
+        "train.adapt.every=0",
+        "train.adapt.held_out=2",
+        "train.adapt.held_out=.nan",
         "tasks.labels.image_size=3",
         "tasks.labels.batch_size=0",
         "tasks.objects.weight=.nan",
         "tasks.objects.weight=-1",
         "optimiser.lr=1e308",
         "optimiser.lr=.nan",
-        "tasks.objects.detector.proposals=0",
-        "tasks.objects.detector.score=.nan",
+        "tasks.objects.head.proposals=0",
+        "tasks.objects.head.score=.nan",
+        "train.best_by=lables",
     ):
 
         def several(box: Box, setting: str = setting) -> None:
@@ -290,4 +296,30 @@ def groups() -> Iterator[Collection]:
             box.run(*words, codes=[2], writes=["new/**"], memory=900 * MB, cpu=60)
 
         made.add(f"tasks: {setting}", several)
+
+    for old, new in {
+        "vit.width=16": "backbone.options",
+        "experts.count=4": "backbone.options.experts",
+        "selection.every=2": "train.adapt",
+        "train.judge_every=2": "train.evaluate_every",
+        "tasks.labels.rate=1": "tasks.labels.lr_scale",
+        "tasks.objects.detector.proposals=20": "tasks.objects.head",
+    }.items():
+
+        def renamed(box: Box, old: str = old, new: str = new) -> None:
+            box.get("small.yaml")
+            box.run("train", "--recipe", "small.yaml", "--set", old, "--out", "new", codes=[2], says=f"called {new}")
+
+        made.add(f"tasks: {old} is called {new} now", renamed)
+
+    @made.case("predict of several tasks without --task answers all of them")
+    def _(box: Box) -> None:
+        box.get("tasks")
+        box.get("photo.jpg")
+        (found,) = box.run("predict", "tasks", "photo.jpg", "--json").json()
+        box.expect(list(found["tasks"]) == ["labels", "objects"], f"answers of {list(found['tasks'])}")
+        box.expect(finite(found), "scores that are no numbers")
+        lines = box.run("predict", "tasks", "photo.jpg").out.splitlines()
+        box.expect(len(lines) == 2, f"{len(lines)} lines for two tasks")
+
     yield made

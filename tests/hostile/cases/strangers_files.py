@@ -79,6 +79,18 @@ def _results() -> Collection:
             text(name, command, "results.json", content, [2])
         text(name, "report", "details.json", content, [0, 2])
         text(name, "compare", "metrics.jsonl", content, [0, 2])
+
+    def of_a_task(name: str, content: bytes | str) -> None:
+        def work(box: Box) -> None:
+            box.get("tasks")
+            box.write("tasks/tasks/labels/results.json", content)
+            words = ("hard", "tasks", "--task", "labels", "--resamples", "0", "--json")
+            box.run(*words, codes=[2], memory=MOST, cpu=20)
+
+        made.add(f"tasks/labels/results.json: {name}: hard --task", work)
+
+    for name, content in JSON_TEXTS.items():
+        of_a_task(name, content)
     for kind in ("pipe", "folder", "endless"):
         for file in ("results.json", "details.json", "metrics.jsonl"):
 
@@ -261,7 +273,9 @@ def _recipes() -> Collection:
         "an unknown section": "trian: {epochs: 1}\n",
         "tasks of nothing": "tasks: {}\n",
         "tasks that are a list": "tasks: [a]\n",
-        "tasks without kinds": "tasks: {a: {data: {path: scenes}}}\n",
+        "tasks that are null": "tasks:\n",
+        "tasks of an unknown kind": "tasks: {a: {kind: magic, data: {path: scenes}}}\n",
+        "tasks beside one without a name": "head: linear\ntasks: {a: {data: {path: scenes}}}\n",
         "a task whose name is a path": "tasks: {../../x: {kind: multi_label, data: {path: scenes}}}\n",
         "merges of merges": "a: &a {x: 1}\nb: &b {<<: [" + "*a, " * 20_000 + "*a]}\n",
         "a long line": "train: {epochs: '" + "x" * (4 * MB) + "'}\n",

@@ -59,7 +59,7 @@ def test_it_begins_as_the_transformer_it_was_given(weights: tuple[torch.nn.Modul
     begin_with(vit, path)
     x = torch.randn(2, 3, 32, 32)
     theirs = body.forward_features(x).transpose(1, 2).unflatten(2, (4, 4))
-    ours = vit(x, "labels", 2).final
+    ours = vit(x, "labels", 2)[0].permute(0, 3, 1, 2)
     torch.testing.assert_close(ours, theirs, atol=1e-5 if sharing == "dense" else 0.1, rtol=1e-4)
 
 
@@ -91,13 +91,13 @@ def test_windows_look_at_themselves_alone(height: int, width: int, share: float)
 def test_images_of_any_size() -> None:
     vit = _vit(ExpertsConfig(count=4), labels=32, objects=64)
     for task, size, grid in (("labels", (32, 32), (4, 4)), ("labels", (40, 24), (5, 3)), ("objects", (50, 61), (7, 8))):
-        assert vit(torch.randn(1, 3, *size), task, 2).final.shape == (1, 16, *grid)
+        assert vit(torch.randn(1, 3, *size), task, 2)[0].shape == (1, *grid, 16)
 
 
 def test_tasks_share_experts_and_have_their_own_routers() -> None:
     vit = _vit(ExpertsConfig(count=4), labels=32, objects=32)
     routes: dict[int, Routing] = {}
-    vit(torch.randn(1, 3, 32, 32), "objects", 3, Trace(routes=routes)).final.sum().backward()
+    vit(torch.randn(1, 3, 32, 32), "objects", 3, Trace(routes=routes))[0].sum().backward()
     assert sorted(routes) == [1, 3]
     assert routes[1].expert.shape == (16, 3)
     touched = {name for name, p in vit.named_parameters() if p.grad is not None}
@@ -110,7 +110,7 @@ def test_one_router_for_all_tasks() -> None:
     vit = _vit(ExpertsConfig(count=4, router="agnostic"), labels=32, objects=32)
     vit.embed["objects"].load_state_dict(vit.embed["labels"].state_dict())
     x = torch.randn(1, 3, 32, 32)
-    torch.testing.assert_close(vit(x, "labels", 2).final, vit(x, "objects", 2).final)
+    torch.testing.assert_close(vit(x, "labels", 2)[0], vit(x, "objects", 2)[0])
 
 
 def test_recomputing_gives_the_same_gradients() -> None:
@@ -119,7 +119,7 @@ def test_recomputing_gives_the_same_gradients() -> None:
     grads = []
     for vit.recompute in (False, True):
         vit.zero_grad()
-        vit(x, "labels", 2).final.square().sum().backward()
+        vit(x, "labels", 2)[0].square().sum().backward()
         grads.append([p.grad.clone() for p in vit.parameters() if p.grad is not None])
     for a, b in zip(*grads, strict=True):
         torch.testing.assert_close(a, b)
@@ -138,11 +138,11 @@ def test_sizes_of_the_paper() -> None:
 
 
 def test_sizes_that_cannot_be() -> None:
-    with pytest.raises(ConfigError, match=r"vit\.size.*beside vit\.layers"):
+    with pytest.raises(ConfigError, match=r"options\.size.*beside backbone\.options\.layers"):
         size_of(VitConfig(size="own"))
-    with pytest.raises(ConfigError, match=r"vit\.width.*multiple"):
+    with pytest.raises(ConfigError, match=r"options\.width.*multiple"):
         size_of(VitConfig(size="small", width=100))
-    with pytest.raises(ConfigError, match=r"vit\.windows"):
+    with pytest.raises(ConfigError, match=r"backbone\.options\.windows"):
         size_of(VitConfig(size="small", windows=(0.5,)))
 
 

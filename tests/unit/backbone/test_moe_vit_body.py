@@ -24,10 +24,8 @@ from manylabel.error import ConfigError
 from manylabel.explain import explain
 from manylabel.features import FINAL
 from manylabel.head import HEADS
+from manylabel.inference.predictor import Predictor
 from manylabel.model import Model
-from manylabel.multitask.model import MultiTaskModel
-from manylabel.multitask.settings import make_multitask_config
-from manylabel.predict import Predictor
 
 SMALL = {"size": "own", "layers": 4, "heads": 2, "width": 16, "hidden": 32, "patch": 8, "experts": {"count": 4}, "k": 2}
 SET = [
@@ -71,7 +69,7 @@ def test_stages_lie_behind_each_quarter_of_the_blocks() -> None:
 def test_it_carries_every_neck_and_head(head: str, neck: str, freeze: str) -> None:
     torch.manual_seed(0)
     settings = [f"head.name={head}", *HEAD[head], *NECKS[neck], f"backbone.freeze={freeze}", "backbone.weights=none"]
-    model = Model(config(*settings), 5)
+    model = Model(config(*settings), 5).only
     model.check()
     images = torch.rand(2, 3, 64, 64)
     model.train()
@@ -92,10 +90,10 @@ def test_it_carries_every_neck_and_head(head: str, neck: str, freeze: str) -> No
 def test_costs_of_a_cut_are_of_what_lies_behind_it() -> None:
     torch.manual_seed(0)
     settings = ["backbone.freeze=partial", "backbone.weights=none", "backbone.trained_after=stage2"]
-    model = Model(config(*settings, "backbone.options.experts.noise=0"), 5).train()
+    model = Model(config(*settings, "backbone.options.experts.noise=0"), 5).only.train()
     images = torch.rand(2, 3, 64, 64)
     routes: dict[int, Any] = {}
-    output = model(model.features(images), Trace(routes=routes))
+    output = model(model.features(images), trace=Trace(routes=routes))
     from manylabel.expert import importance_loss
 
     assert sorted(routes) == [1, 3]
@@ -145,7 +143,6 @@ def test_a_frozen_one_without_weights_is_refused_unless_said() -> None:
     [
         (["backbone.options.layrs=3"], "layrs"),
         (["backbone.options.k=9"], r"backbone.options.k must be from 1 to experts.count=4"),
-        (["backbone.options.experts.sharing=taps"], "taps is for several tasks"),
         (["backbone.options.width=15"], "multiple of the 2 heads"),
         (["backbone.name=test_resnet"], "backbone.options are for moe_vit; test_resnet takes none of"),
         (["backbone.name=moe_vitt"], "did you mean 'moe_vit'"),
@@ -165,7 +162,7 @@ def test_a_detector_sits_on_either(name: str, options: dict[str, Any], stride: i
     given = BackboneConfig(name=name, weights="none", freeze="full", image_size=64, options=options)
     backbone = Backbone(given)
     few = DetectorOptions(width=16, levels=(1,), proposals=20, test_proposals=20, box_samples=16, anchor_samples=32)
-    detector = Detector(few, channels=backbone.channels[FINAL], num_labels=3, patch=stride)
+    detector = Detector(few, channels=backbone.channels, num_labels=3, stride=backbone.stride)
     masks = torch.zeros(1, 64, 64, dtype=torch.bool)
     masks[0, 8:40, 8:40] = True
     target = DetectionTarget(torch.tensor([[8.0, 8.0, 40.0, 40.0]]), torch.tensor([1]), masks, torch.tensor([False]))
@@ -181,15 +178,18 @@ def test_a_detector_sits_on_either(name: str, options: dict[str, Any], stride: i
 def test_heads_of_several_tasks_see_the_stages_they_name() -> None:
     head = {"name": "query2label", "dim": 16, "heads": 2, "hidden": 16, "stages": ["stage2", "final"]}
     recipe = {
-        "tasks": {"labels": {"kind": "multi_label", "data": {"path": "scenes"}, "image_size": 64, "head": head}},
-        "vit": {key: value for key, value in SMALL.items() if key not in ("experts", "k")},
-        "experts": {"count": 4},
+        "tasks": {
+            "labels": {"data": "scenes", "image_size": 64, "head": head},
+            "more": {"data": "scenes", "image_size": 64},
+        },
+        "backbone": {"name": "moe_vit", "weights": "none", "freeze": "full", "options": SMALL},
     }
-    model = MultiTaskModel(make_multitask_config(recipe), {"labels": 5}).eval()
+    model = Model(make_config(recipe), {"labels": 5, "more": 3}).eval()
     with torch.no_grad():
-        features = model.features(torch.rand(1, 3, 64, 64), "labels")
+        features = model.task("labels").features(torch.rand(1, 3, 64, 64))
         assert set(features.stages) == {"stage2", "final"}
         assert model(torch.rand(1, 3, 64, 64), "labels").logits.shape == (1, 5)
+        assert model(torch.rand(1, 3, 64, 64), "more").logits.shape == (1, 3)
 
 
 # --- kinds that break their contract ------------------------------------------------------------------------------------

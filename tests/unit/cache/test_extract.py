@@ -24,7 +24,7 @@ from manylabel.data.read import read_table
 from manylabel.data.table import Table
 from manylabel.engine.onnx import OnnxEngine
 from manylabel.error import CheckpointError, ConfigError
-from manylabel.model import Model
+from manylabel.model import Model, TaskModel
 from manylabel.stop import Stopped, StopRequest
 from manylabel.training.feed import Placed
 
@@ -41,12 +41,12 @@ def table(photos: Path) -> Table:
 
 
 @pytest.fixture
-def model(table: Table, tiny_settings: list[str]) -> Model:
+def model(table: Table, tiny_settings: list[str]) -> TaskModel:
     torch.manual_seed(0)
-    return Model(_config(tiny_settings), len(table.labels)).eval()
+    return Model(_config(tiny_settings), len(table.labels)).only.eval()
 
 
-def _cache(model: Model, table: Table, **options: object) -> FeatureCache:
+def _cache(model: TaskModel, table: Table, **options: object) -> FeatureCache:
     return cached_features(model, table, model.backbone.preprocess, workers=0, **options)  # type: ignore[arg-type]
 
 
@@ -54,13 +54,13 @@ def _everything(cache: FeatureCache, stage: str = "final") -> torch.Tensor:
     return cache.read(np.arange(cache.count))[stage]
 
 
-def _count_forwards(model: Model) -> list[int]:
+def _count_forwards(model: TaskModel) -> list[int]:
     seen: list[int] = []
     model.backbone.register_forward_hook(lambda _m, inputs, _o: seen.append(len(inputs[0])))
     return seen
 
 
-def test_cached_logits_equal_those_from_pixels(model: Model, table: Table) -> None:
+def test_cached_logits_equal_those_from_pixels(model: TaskModel, table: Table) -> None:
     from manylabel.data.sampler import EpochBatches
     from manylabel.training.feed import PixelFeed
 
@@ -74,7 +74,7 @@ def test_cached_logits_equal_those_from_pixels(model: Model, table: Table) -> No
         assert torch.allclose(model(cache.features(rows)).logits, direct[rows], atol=1e-5)
 
 
-def test_the_second_time_the_backbone_is_not_touched(model: Model, table: Table) -> None:
+def test_the_second_time_the_backbone_is_not_touched(model: TaskModel, table: Table) -> None:
     _cache(model, table)
     seen = _count_forwards(model)
     told: list[Announcement] = []
@@ -85,7 +85,7 @@ def test_the_second_time_the_backbone_is_not_touched(model: Model, table: Table)
 
 
 def test_size_is_announced_before_writing_and_refused_on_a_small_disk(
-    model: Model, table: Table, monkeypatch: pytest.MonkeyPatch
+    model: TaskModel, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage(10, 0, 1000))
@@ -100,7 +100,7 @@ def test_size_is_announced_before_writing_and_refused_on_a_small_disk(
 
 @pytest.mark.parametrize("change", ["weights", "preprocess", "images", "dtype"])
 def test_anything_that_changes_the_features_changes_the_key(
-    model: Model, table: Table, tiny_settings: list[str], change: str, photos: Path
+    model: TaskModel, table: Table, tiny_settings: list[str], change: str, photos: Path
 ) -> None:
     def key() -> str:
         images = contents(table.source, table.keys.tolist())
@@ -122,7 +122,7 @@ def test_anything_that_changes_the_features_changes_the_key(
 
 
 def test_an_interrupted_extraction_goes_on_where_it_was(
-    model: Model, table: Table, monkeypatch: pytest.MonkeyPatch
+    model: TaskModel, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(extract, "BATCH", 8)
     monkeypatch.setattr(extract, "SAVE_EVERY", 1)
@@ -145,7 +145,7 @@ def test_an_interrupted_extraction_goes_on_where_it_was(
     assert torch.equal(_everything(_cache(model, table)), first)
 
 
-def test_damaged_files_are_computed_again(model: Model, table: Table) -> None:
+def test_damaged_files_are_computed_again(model: TaskModel, table: Table) -> None:
     cache = _cache(model, table)
     good = _everything(cache)
     with open(cache.folder / "final-mean.bin", "r+b") as file:
@@ -153,7 +153,7 @@ def test_damaged_files_are_computed_again(model: Model, table: Table) -> None:
     assert torch.equal(_everything(_cache(model, table)), good)
 
 
-def test_unreadable_images_are_remembered(model: Model, photos: Path) -> None:
+def test_unreadable_images_are_remembered(model: TaskModel, photos: Path) -> None:
     (photos / "images" / "photo004.jpg").write_bytes(b"")
     table = read_table(DataConfig(path=str(photos)))
     for _ in range(2):  # computed, then from disk
@@ -162,7 +162,7 @@ def test_unreadable_images_are_remembered(model: Model, photos: Path) -> None:
         assert Placed(cache, np.arange(6)).usable(np.arange(6)).tolist() == [0, 1, 2, 3, 5]
 
 
-def test_float16_halves_the_size_and_refuses_what_does_not_fit(model: Model, table: Table) -> None:
+def test_float16_halves_the_size_and_refuses_what_does_not_fit(model: TaskModel, table: Table) -> None:
     full, half = _cache(model, table), _cache(model, table, dtype="float16")
     assert half.files["final"].bytes * 2 == full.files["final"].bytes
     rows = np.arange(10)
@@ -174,7 +174,7 @@ def test_float16_halves_the_size_and_refuses_what_does_not_fit(model: Model, tab
         _cache(model, table, dtype="float16")
 
 
-def test_facts_say_what_it_is(model: Model, table: Table) -> None:
+def test_facts_say_what_it_is(model: TaskModel, table: Table) -> None:
     facts = json.loads((_cache(model, table).folder / "facts.json").read_text())
     assert facts["backbone"] == "test_efficientnet"
     assert facts["images"] == len(table)
@@ -185,14 +185,14 @@ def test_facts_say_what_it_is(model: Model, table: Table) -> None:
 # --- any set of stages --------------------------------------------------------------------------------------------------
 
 
-def _with_stages(tiny: list[str], labels: int, *stages: str) -> Model:
+def _with_stages(tiny: list[str], labels: int, *stages: str) -> TaskModel:
     torch.manual_seed(0)
     names = ",".join(stages)
-    return Model(make_config(settings=[*tiny, "head.name=ml_decoder", f"head.stages={names}"]), labels).eval()
+    return Model(make_config(settings=[*tiny, "head.name=ml_decoder", f"head.stages={names}"]), labels).only.eval()
 
 
 def test_a_stage_that_is_wanted_later_joins_those_that_are_there(
-    model: Model, table: Table, tiny_settings: list[str]
+    model: TaskModel, table: Table, tiny_settings: list[str]
 ) -> None:
     torch.manual_seed(0)
     one = _with_stages(tiny_settings, len(table.labels), "final")
@@ -224,7 +224,7 @@ def test_a_half_frozen_backbone_goes_on_from_what_enters_its_trained_part(
         "head.stages=stage2,stage3,stage5,final",
     ]
     torch.manual_seed(0)
-    model = Model(make_config(settings=[*settings, "backbone.trained_after=stage3"]), len(table.labels)).eval()
+    model = Model(make_config(settings=[*settings, "backbone.trained_after=stage3"]), len(table.labels)).only.eval()
     cache = _cache(model, table)
     assert sorted(p.stem for p in cache.folder.glob("*.bin")) == ["entry-stage3", "stage2"]
     rows = np.array([5, 0, 17])
@@ -233,7 +233,7 @@ def test_a_half_frozen_backbone_goes_on_from_what_enters_its_trained_part(
         assert torch.allclose(model(cache.features(rows)).logits, model(images).logits, atol=1e-5)
 
 
-def _pixels(model: Model, table: Table, row: int) -> torch.Tensor:
+def _pixels(model: TaskModel, table: Table, row: int) -> torch.Tensor:
     from manylabel.data.transform import evaluation_transform, needed_side
 
     preprocess = model.backbone.preprocess
@@ -244,7 +244,7 @@ def _pixels(model: Model, table: Table, row: int) -> torch.Tensor:
 # --- how they are stored and computed -----------------------------------------------------------------------------------
 
 
-def test_bfloat16_keeps_what_float16_cannot_and_the_error_is_noted(model: Model, table: Table) -> None:
+def test_bfloat16_keeps_what_float16_cannot_and_the_error_is_noted(model: TaskModel, table: Table) -> None:
     full = _cache(model, table)
     with torch.no_grad():
         for parameter in list(model.backbone.parameters())[-2:]:
@@ -255,7 +255,7 @@ def test_bfloat16_keeps_what_float16_cannot_and_the_error_is_noted(model: Model,
     assert full.files["final"].rounding == 0
 
 
-def test_what_loses_too_much_is_refused(model: Model, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_loses_too_much_is_refused(model: TaskModel, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_file, "LARGEST_ROUNDING", 1e-9)
     with pytest.raises(CheckpointError, match=r"do not fit float16: they lose 0\.0%.*cache_dtype=float32"):
         _cache(model, table, dtype="float16")
@@ -265,7 +265,7 @@ def test_what_loses_too_much_is_refused(model: Model, table: Table, monkeypatch:
     "settings", [[], ["backbone.freeze=partial"], ["head.name=ml_decoder", "head.stages=stage2,final"]]
 )
 def test_onnxruntime_gives_the_same_features(table: Table, tiny_settings: list[str], settings: list[str]) -> None:
-    model = Model(make_config(settings=[*tiny_settings, *settings]), len(table.labels)).eval()
+    model = Model(make_config(settings=[*tiny_settings, *settings]), len(table.labels)).only.eval()
     plain = _cache(model, table, runtime="torch")
     expected = {name: _everything(plain, name) for name in plain.files}
     shutil.rmtree(plain.folder)
@@ -280,12 +280,12 @@ def _wrong(self: OnnxEngine, inputs: Mapping[str, np.ndarray]) -> dict[str, np.n
     return {name: 1.01 * value for name, value in RUN(self, inputs).items()}
 
 
-def _choose(model: Model, wanted: str, images: int = 10, device: str = "cpu") -> str:
+def _choose(model: TaskModel, wanted: str, images: int = 10, device: str = "cpu") -> str:
     return choose_engine(wanted, model, model.backbone.preprocess, device, images).name
 
 
 def test_an_engine_that_gives_other_features_is_not_used(
-    model: Model, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    model: TaskModel, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(OnnxEngine, "run", _wrong)
     with pytest.raises(ConfigError, match=r"onnxruntime gives features that differ by 1\.0%.*extract_with=torch"):
@@ -298,7 +298,7 @@ def test_an_engine_that_gives_other_features_is_not_used(
         _choose(model, "tensorrt")
 
 
-def test_onnxruntime_is_chosen_for_many_images_on_a_cpu(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_onnxruntime_is_chosen_for_many_images_on_a_cpu(model: TaskModel, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _choose(model, "auto", images=1000) == "onnxruntime"
     assert _choose(model, "auto", images=999) == "torch"
     assert _choose(model, "auto", images=1000, device="meta") == "torch"
@@ -311,7 +311,7 @@ def test_onnxruntime_is_chosen_for_many_images_on_a_cpu(model: Model, monkeypatc
 
 
 def test_the_model_stays_laid_out_as_it_was(table: Table, tiny_settings: list[str]) -> None:
-    model = Model(make_config(settings=[*tiny_settings, "backbone.freeze=partial"]), len(table.labels))
+    model = Model(make_config(settings=[*tiny_settings, "backbone.freeze=partial"]), len(table.labels)).only
     before = model.backbone.layout
     written = []
     engine = choose_engine("torch", model, model.backbone.preprocess, "cpu", 1)
@@ -329,7 +329,7 @@ def test_the_model_stays_laid_out_as_it_was(table: Table, tiny_settings: list[st
     assert model.backbone.layout is before is torch.contiguous_format
 
 
-def test_features_of_other_weights_are_refused(model: Model, table: Table) -> None:
+def test_features_of_other_weights_are_refused(model: TaskModel, table: Table) -> None:
     cache = _cache(model, table)
     facts = json.loads((cache.folder / "facts.json").read_text())
     (cache.folder / "facts.json").write_text(json.dumps({**facts, "weights": "0" * 64}))
@@ -343,13 +343,13 @@ import sys, os, signal
 from manylabel.cache import cached_features, extract
 from manylabel.config import DataConfig, make_config
 from manylabel.data.read import read_table
-from manylabel.model import Model
+from manylabel.model import Model, TaskModel
 import torch
 torch.manual_seed(0)
 torch.set_num_threads(1)
 extract.BATCH, extract.SAVE_EVERY = 8, 1
 table = read_table(DataConfig(path=sys.argv[1]))
-model = Model(make_config(settings=sys.argv[3:]), len(table.labels)).eval()
+model = Model(make_config(settings=sys.argv[3:]), len(table.labels)).only.eval()
 computed = []
 model.backbone.register_forward_hook(lambda _m, given, _o: computed.append(len(given[0])))
 def advance(_count):

@@ -28,7 +28,7 @@ def folder(photos: Path, tiny_settings: list[str]) -> Path:
     """The features of 48 photos."""
     torch.manual_seed(0)
     table = read_table(DataConfig(path=str(photos)))
-    model = Model(make_config(settings=tiny_settings), len(table.labels)).eval()
+    model = Model(make_config(settings=tiny_settings), len(table.labels)).only.eval()
     return cached_features(model, table, model.backbone.preprocess, workers=0).folder
 
 

@@ -199,7 +199,7 @@ def test_a_cell_may_name_a_file_in_the_folder_of_the_data(tmp_path: Path) -> Non
 
 
 def test_images_to_tag_are_named_by_shard_and_member(tmp_path: Path) -> None:
-    from manylabel.predict import find_images
+    from manylabel.inference.images import find_images
 
     samples = make_samples(tmp_path, 4)
     folder = write_tar_shards(tmp_path / "t", samples, shards=2)
@@ -214,7 +214,7 @@ def test_images_to_tag_are_named_by_shard_and_member(tmp_path: Path) -> None:
 
 
 def test_paths_that_cannot_be_tagged(tmp_path: Path) -> None:
-    from manylabel.predict import find_images
+    from manylabel.inference.images import find_images
 
     write_tar(tmp_path / "text" / "a.tar", [("a.txt", b"x")])
     (tmp_path / "x.tar.gz").write_bytes(b"\x1f\x8b")
@@ -234,7 +234,8 @@ def test_tagging_inside_shards_equals_tagging_files(tmp_path: Path, tiny_setting
     from conftest import write_labelled_photos
 
     from manylabel import run
-    from manylabel.predict import Predictor, find_images
+    from manylabel.inference.images import find_images
+    from manylabel.inference.predictor import Predictor
 
     photos = write_labelled_photos(tmp_path / "photos", 16)
     run.train(str(photos), out=tmp_path / "run", settings=[*tiny_settings, "train.epochs=1", "data.workers=0"])

@@ -23,7 +23,7 @@ SMALL: dict[str, Any] = {
 
 def build(labels: int = 4, channels: int = 12, **options: Any) -> Detector:
     torch.manual_seed(0)
-    return Detector(DetectorOptions(**(SMALL | options)), channels=channels, num_labels=labels, patch=8)
+    return Detector(DetectorOptions(**(SMALL | options)), channels={"final": channels}, num_labels=labels, stride=8)
 
 
 def seen(images: int = 2, channels: int = 12, size: tuple[int, int] = SIZE) -> Features:
@@ -186,7 +186,7 @@ def test_masks_must_fit_the_image_and_their_boxes() -> None:
         build()(seen(), [small, SOME[1]])
     with pytest.raises(DataError, match="do not belong together"):
         DetectionTarget(SOME[0].boxes, SOME[0].labels, torch.zeros(1, *SIZE, dtype=torch.bool), SOME[0].ignore)
-    with pytest.raises(ValueError, match="patches of 8 give"):
+    with pytest.raises(ValueError, match="a stride of 8 gives"):
         build()(seen(size=(72, 64)))
 
 

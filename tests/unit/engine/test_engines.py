@@ -11,7 +11,7 @@ import pytest
 import torch
 from explained import bundle, photos
 
-from manylabel.bundle import Bundle
+from manylabel.bundle import TaskBundle
 from manylabel.engine import export
 from manylabel.engine.export import export_onnx, onnx_engine
 from manylabel.engine.onnx import OnnxEngine
@@ -19,7 +19,7 @@ from manylabel.engine.outputs import PIXELS, FeatureOutputs, LogitOutputs, Outpu
 from manylabel.engine.torch import TorchEngine
 from manylabel.error import BundleError, ConfigError, EngineError
 from manylabel.head import HEADS, LabelKnowledge
-from manylabel.predict import Predictor
+from manylabel.inference.predictor import Predictor
 
 SMALL = ("head.dim=24", "head.heads=4", "head.hidden=20")
 WORDS = LabelKnowledge(np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32))
@@ -34,13 +34,13 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _bundle(kind: str) -> Bundle:
+def _bundle(kind: str) -> TaskBundle:
     return bundle(*KINDS[kind], knowledge=WORDS)
 
 
-def _pixels(given: Bundle, count: int) -> np.ndarray:
-    transform = Predictor(given).transform
-    return torch.stack([transform(photo) for photo in photos(count)]).numpy()
+def _pixels(given: TaskBundle, count: int) -> np.ndarray:
+    prepared = Predictor(given).of().prepared
+    return torch.stack([prepared(photo) for photo in photos(count)]).numpy()
 
 
 QUICK = ("linear", "mixed for each label")  # an export takes seconds

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from explained import LABELS, bundle, photos
 from shard_files import write_tar
 from torch import Tensor, nn
 
-from manylabel.bundle import Bundle
+from manylabel.bundle import TaskBundle
 from manylabel.core.trace import QueryAttention, Trace
 from manylabel.data.shard.packed import find_packed
 from manylabel.error import ConfigError, DataError, DecodeError
@@ -21,9 +23,9 @@ from manylabel.explain import METHODS, Explainer, Explanation, attention, explai
 from manylabel.explain.cam import grad_cam
 from manylabel.features import FINAL, Features
 from manylabel.head import HEADS, LabelKnowledge
-from manylabel.model import Model
+from manylabel.inference.predictor import Predictor
+from manylabel.model import TaskModel
 from manylabel.neck import Neck, Weighted
-from manylabel.predict import Predictor
 
 SMALL = {"dim": 32, "heads": 4, "hidden": 32}
 WITH_QUERIES = ("hsq", "hsq_linear", "ml_decoder", "query2label")
@@ -76,7 +78,7 @@ def test_64_images_and_5_labels_equal_one_by_one(method: str, stage: str | None)
     assert not np.allclose(together[0].sized(40, 30), together[5].sized(40, 30), atol=1e-3)
 
 
-def looked(model: Model, pixels: Tensor) -> QueryAttention:
+def looked(model: TaskModel, pixels: Tensor) -> QueryAttention:
     """Where the queries look, of the backbone's own output."""
     trace = Trace(attention=[])
     model.head(model.backbone(pixels[None]), trace=trace)
@@ -84,7 +86,7 @@ def looked(model: Model, pixels: Tensor) -> QueryAttention:
     return trace.attention[0]
 
 
-def plain_grad_cam(given: Bundle, pixels: Tensor, stage: str, label: int) -> np.ndarray:
+def plain_grad_cam(given: TaskBundle, pixels: Tensor, stage: str, label: int) -> np.ndarray:
     """One image and one label at a time, with gradients everywhere and nothing but autograd."""
     model = given.model
     body, caught = model.backbone.body, {}
@@ -128,7 +130,7 @@ def test_earlier_stages_equal_plain_autograd(backbone: str, size: int, stage: st
     given.model.requires_grad_(True)
     given.model.backbone.layout = torch.contiguous_format
     for i, picture in enumerate(pictures):
-        pixels = predictor.transform(picture)
+        pixels = predictor.of().prepared(picture)
         for k, label in enumerate((2, 0)):
             expected = plain_grad_cam(given, pixels, stage, label)
             scale = max(float(expected.max()), 1e-6)
@@ -141,14 +143,14 @@ def test_the_final_stage_needs_no_backward_pass_of_the_backbone(backbone: str, m
     asked: list[bool] = []
     whole = given.model.backbone.forward
 
-    def forward(images: Tensor) -> Features:
+    def forward(images: Tensor, **of_what: Any) -> Features:
         asked.append(torch.is_grad_enabled())
-        return whole(images)
+        return whole(images, **of_what)
 
     monkeypatch.setattr(given.model.backbone, "forward", forward)
     (found,) = explain(given, photos(1), ["dog"], "grad_cam")
     assert asked == [False]
-    features = whole(Predictor(given).transform(photos(1)[0])[None])
+    features = whole(Predictor(given).of().prepared(photos(1)[0])[None])
     weight = given.model.head.classifier.weight[3]  # a linear head on a mean: w_k / (H·W), so Σ_k w_k A_k
     expected = torch.einsum("c,chw->hw", weight, features.final[0]).clamp(min=0) / features.final[0, 0].numel()
     np.testing.assert_allclose(found.grids[FINAL], expected.detach(), atol=1e-6)
@@ -193,26 +195,26 @@ def test_zero_shot_heads_also_for_labels_never_trained() -> None:
     (found,) = explain(given, photos(1), ["dog"])
     assert found.method == "attention"
     given.model.head.relabel(vectors[[3, 1]])
-    look = looked(given.model, Predictor(given).transform(photos(1)[0]))
+    look = looked(given.model, Predictor(given).of().prepared(photos(1)[0]))
     np.testing.assert_allclose(look.weights[0, :, 0].mean(dim=0).detach(), found.grids[FINAL].flatten(), atol=1e-6)
 
 
 def test_labels_of_an_image_when_nobody_names_them() -> None:
     given = bundle()
     thresholds = np.array([0.0, 0.0, 2.0, 0.0, 0.0, 0.0])
-    several = explain(Bundle(given.model, given.config, given.labels, thresholds, given.preprocess), photos(2))
+    several = explain(replace(given, thresholds=thresholds), photos(2))
     assert len(several) == 10
     scores = [e.score for e in several[:5]]
     assert scores == sorted(scores, reverse=True)
     assert "cat" not in {e.label for e in several}
-    none = explain(Bundle(given.model, given.config, given.labels, np.full(6, 2.0), given.preprocess), photos(2))
+    none = explain(replace(given, thresholds=np.full(6, 2.0)), photos(2))
     best = [prediction.labels[0].label for prediction in Predictor(given).predict(photos(2))]
     assert [e.label for e in none] == best
     assert not none[0].above
 
 
 def test_one_label_per_image() -> None:
-    given = bundle("task=single_label", "loss.name=cross_entropy")
+    given = bundle("kind=single_label", "loss.name=cross_entropy")
     found = explain(given, photos(3))
     assert [e.label for e in found] == [p.present[0] for p in Predictor(given).predict(photos(3))]
     assert all(e.above for e in found)
@@ -234,7 +236,7 @@ def test_experts_of_each_image_are_those_of_its_gate() -> None:
     for i, picture in enumerate(photos(4)):  # one image at a time
         load, trace = GateLoad(model.head.gates), Trace(gates=[])
         with torch.no_grad():
-            model(Predictor(given).transform(picture)[None], trace)
+            model(Predictor(given).of().prepared(picture)[None], trace=trace)
         load.add(trace.gates or [])
         use = load.use()
         assert use is not None
@@ -279,7 +281,7 @@ def test_representation_mixup(name: str, share: str) -> None:
         assert found[0].shares != found[2].shares
     if name == "ml_decoder" and share == "label":  # the head looks at the backbone's own output
         (found, *_) = explain(predictor, photos(1), ["ant"], "attention")
-        look = looked(given.model, predictor.transform(photos(1)[0]))
+        look = looked(given.model, predictor.of().prepared(photos(1)[0]))
         np.testing.assert_allclose(found.grids[FINAL].flatten(), look.weights[0, :, 0].mean(dim=0).detach(), atol=1e-6)
 
 

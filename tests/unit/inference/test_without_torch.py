@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,10 @@ import pytest
 import torch
 from explained import bundle, photos
 
-from manylabel.bundle import Bundle
 from manylabel.data.decode import decode
 from manylabel.engine.export import export_onnx
 from manylabel.engine.outputs import PIXELS, LogitOutputs
-from manylabel.predict import Predictor
+from manylabel.inference.predictor import Predictor
 
 PROGRAM = """
 import json, sys
@@ -71,8 +71,8 @@ print(json.dumps(found))
 @pytest.mark.parametrize("resize", ["stretch", "pad", "crop"])
 def test_the_same_predictions(kind: str, resize: str, tmp_path: Path) -> None:
     one = kind == "one label"
-    given = bundle(f"backbone.resize={resize}", *(("task=single_label", "loss.name=cross_entropy") if one else ()))
-    given = Bundle(given.model, given.config, given.labels, np.linspace(0.1, 0.9, 6), given.preprocess)
+    given = bundle(f"backbone.resize={resize}", *(("kind=single_label", "loss.name=cross_entropy") if one else ()))
+    given = replace(given, thresholds=np.linspace(0.1, 0.9, 6))
     predictor = Predictor(given, "cpu")
     photos(1, 300, 200)[0].save(tmp_path / "photo.jpg", quality=90)
     expected = _answers(predictor, tmp_path)
@@ -99,9 +99,9 @@ def _answers(predictor: Predictor, folder: Path) -> list[dict[str, object]]:
     """What Predictor says; and in the folder, what a program without torch needs to say the same."""
     given, preprocess = predictor.bundle, predictor.bundle.preprocess
     images = [folder / "photo.jpg", np.asarray(decode(folder / "photo.jpg")), folder / "missing.jpg"]
-    pixels = torch.stack([predictor.read(image)[1][1] for image in images[:2]])  # type: ignore[misc]
+    pixels = torch.stack([predictor.of().read(image)[1][1] for image in images[:2]])  # type: ignore[misc]
     np.save(folder / "expected.npy", pixels.numpy())
-    np.save(folder / "logits.npy", predictor.engine(pixels.numpy())["logits"])
+    np.save(folder / "logits.npy", predictor.of().engine(pixels.numpy())["logits"])
     example = torch.zeros(2, 3, preprocess.size, preprocess.size, dtype=torch.uint8)
     export_onnx(LogitOutputs(given.model), {PIXELS: example}, folder / "model.onnx")
     facts = {

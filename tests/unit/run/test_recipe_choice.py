@@ -51,10 +51,10 @@ def test_a_head_by_name_brings_the_settings_that_suit_it() -> None:
 
 @pytest.mark.parametrize("said", [{}, {"head": "ml_decoder"}, {"transfer": "rm"}])
 def test_losses_for_many_labels_stay_away_from_one_per_image(said: dict[str, Any]) -> None:
-    values = _chosen(task="single_label", **said)
+    values = _chosen(kind="single_label", **said)
     assert "loss" not in values
     given = {key: value for key, value in said.items() if key != "transfer"}
-    assert make_config(values, [], task="single_label", **given).loss.name == "cross_entropy"
+    assert make_config(values, [], kind="single_label", **given).only.loss.name == "cross_entropy"
 
 
 @pytest.mark.parametrize("head", [None, *HEADS.names()])
@@ -69,11 +69,11 @@ def test_every_way_to_transfer_goes_with_every_head(transfer: str, freeze: str, 
         return
     config = resolve(make_config(_chosen(transfer=transfer, **given), [], data={"path": "scenes"}, **given))
     assert config.backbone.freeze == freeze
-    assert config.neck.name == ("rm" if transfer == "rm" else "none")
+    assert config.only.neck.name == ("rm" if transfer == "rm" else "none")
     if head is not None:
-        assert config.head.name == head
+        assert config.only.head.name == head
     if transfer == "partial" and head in (None, "linear"):
-        assert config.head.options["attention"] == load_recipe("laptop")["head"]["attention"]
+        assert config.only.head.options["attention"] == load_recipe("laptop")["head"]["attention"]
 
 
 def test_clear_errors() -> None:

@@ -63,12 +63,12 @@ def test_what_an_epoch_is_chosen_by() -> None:
 
 
 def test_the_loss_decides_the_activation() -> None:
-    assert task_of(make_config(None, ["task=single_label"])) == ONE  # cross entropy unless somebody says otherwise
-    assert task_of(make_config(None, ["task=single_label", "loss.name=bce"])) == SingleLabel()
-    smooth = make_config(None, ["task=single_label", "loss.label_smoothing=0.1"])
+    assert task_of(make_config(None, ["kind=single_label"]).only) == ONE  # cross entropy unless somebody says otherwise
+    assert task_of(make_config(None, ["kind=single_label", "loss.name=bce"]).only) == SingleLabel()
+    smooth = make_config(None, ["kind=single_label", "loss.label_smoothing=0.1"]).only
     assert (smooth.loss.name, smooth.loss.options["label_smoothing"]) == ("cross_entropy", 0.1)
-    assert make_config("ml-decoder-imagenet").loss.name == "bce"  # a recipe's own choice stays
-    with pytest.raises(ConfigError, match="--task single_label"):
+    assert make_config("ml-decoder-imagenet").only.loss.name == "bce"  # a recipe's own choice stays
+    with pytest.raises(ConfigError, match="kind: single_label"):
         resolve(make_config(None, ["loss.name=cross_entropy"]))
 
 

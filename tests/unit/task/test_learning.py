@@ -32,7 +32,7 @@ def batch(*rows: int) -> Batch:
 
 
 def learned(*settings: str, matrix: np.ndarray = MATRIX, said: list[str] | None = None) -> Classification:
-    config = make_config(None, settings)
+    config = make_config(None, settings).only
     say = (lambda _: None) if said is None else said.append
     found: Classification = task_of(config).learning(config, table(matrix), np.arange(len(matrix)), say)
     return found
@@ -77,7 +77,7 @@ def test_extra_costs_of_a_head_are_reduced_as_the_labels_are() -> None:
 
 
 def test_weights_of_a_loss_are_those_of_the_rows_that_are_learned() -> None:
-    config = TaskConfig(loss=make_config(None, ["loss.positive_weight=balanced"]).loss)
+    config = TaskConfig(loss=make_config(None, ["loss.positive_weight=balanced"]).only.loss)
     task: Any = task_of(config).learning(config, table(), np.array([0, 1]), print)
     assert task.loss.positive_weights.tolist() == pytest.approx([1, 1, 1 / 20])
     assert task == task_of(config)  # what is learned makes no other task of it

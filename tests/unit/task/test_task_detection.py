@@ -80,7 +80,7 @@ def _none(batch: ObjectBatch) -> Output:
 
 
 def test_masks_are_as_the_detector_is_asked_for() -> None:
-    masks = [task_of(TaskConfig("detection", detector=Part("cascade", {"masks": on}))).masks for on in (True, False)]
+    masks = [task_of(TaskConfig("detection", head=Part("cascade", {"masks": on}))).masks for on in (True, False)]
     assert masks == [True, False]
 
 

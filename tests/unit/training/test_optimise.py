@@ -96,7 +96,7 @@ def test_state_survives_json_and_safetensors_bit_for_bit(optimiser_name: str, sc
 
     def step(model: Model, optimiser: torch.optim.Optimizer, schedule: object, seed: int) -> None:
         torch.manual_seed(seed)
-        for parameter in model.head.parameters():
+        for parameter in model.only.head.parameters():
             parameter.grad = torch.randn_like(parameter)
         optimiser.step()
         schedule.step()  # type: ignore[attr-defined]
@@ -115,12 +115,12 @@ def test_state_survives_json_and_safetensors_bit_for_bit(optimiser_name: str, sc
         step(model, optimiser, schedule, seed)
         step(other_model, other_optimiser, other_schedule, seed)
         assert optimiser.param_groups[0]["lr"] == other_optimiser.param_groups[0]["lr"]
-    assert torch.equal(model.head.classifier.weight, other_model.head.classifier.weight)
+    assert torch.equal(model.only.head.classifier.weight, other_model.only.head.classifier.weight)
 
 
 def test_ema_follows_its_formula_and_gives_the_weights_back() -> None:
     model = _model("frozen")
-    weight = model.head.classifier.weight
+    weight = model.only.head.classifier.weight
     ema = Ema(model, decay=0.9)
     expected = weight.detach().clone()
     for step in range(1, 30):

@@ -12,11 +12,10 @@ from accelerate.utils import set_seed
 from manylabel import run
 from manylabel.bundle import load_bundle
 from manylabel.error import ConfigError
-from manylabel.model import Model
-from manylabel.predict import Predictor
-from manylabel.run import head_first
+from manylabel.inference.predictor import Predictor
+from manylabel.model import Model, TaskModel
 from manylabel.score_file import read_scores
-from manylabel.training.loop import Position, Trainer
+from manylabel.training.loop import Trainer
 
 PARTIAL = ["backbone.freeze=partial", "train.epochs=2", "data.workers=0", "train.batch_size=8"]
 
@@ -29,16 +28,16 @@ def test_from_the_cache_it_trains_as_from_pixels(photos: Path, tmp_path: Path, t
     cached = run.train(str(photos), out=tmp_path / "cached", settings=[*tiny_settings, *PARTIAL])
     pixels = run.train(str(photos), out=tmp_path / "pixels", settings=[*tiny_settings, *PARTIAL, "train.cache=off"])
     assert _losses(tmp_path / "cached") == pytest.approx(_losses(tmp_path / "pixels"), rel=1e-4)
-    ours, theirs = (load_bundle(r.bundle).model.state_dict() for r in (cached, pixels))
+    ours, theirs = (load_bundle(r.bundle).only.model.state_dict() for r in (cached, pixels))
     for name, values in theirs.items():
         assert torch.allclose(ours[name].float(), values.float(), atol=1e-4), name
 
 
 def test_only_what_lies_behind_the_cut_changes(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:
     settings = [*tiny_settings, *PARTIAL, "backbone.trained_after=stage4"]
-    after = load_bundle(run.train(str(photos), out=tmp_path / "run", settings=settings).bundle)
-    set_seed(after.config.train.seed)
-    before = Model(after.config, len(after.labels))
+    after = load_bundle(run.train(str(photos), out=tmp_path / "run", settings=settings).bundle).only
+    set_seed(after.run.train.seed)
+    before = Model(after.run, len(after.labels)).only
     trained = {f"backbone.body.{n}" for n, p in before.backbone.body.named_parameters() if p.requires_grad}
     state = before.state_dict()
     changed = {
@@ -57,7 +56,7 @@ def test_the_second_time_the_frozen_part_is_not_touched(
     def touched(*_arguments: object) -> None:
         raise AssertionError("features were computed although they are cached")
 
-    monkeypatch.setattr(Model, "features", touched)
+    monkeypatch.setattr(TaskModel, "features", touched)
     run.train(str(photos), out=tmp_path / "b", settings=settings)
     assert _losses(tmp_path / "a") == _losses(tmp_path / "b")
 
@@ -74,15 +73,17 @@ def test_the_head_goes_first(photos: Path, tmp_path: Path, tiny_settings: list[s
 def test_fine_tuning_begins_with_that_head(
     photos: Path, tmp_path: Path, tiny_settings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Sevens(Trainer):
-        def fit(self, resume: bool = False) -> Position:
-            torch.nn.init.constant_(self.plain_model.head.classifier.weight, 7.0)
-            return self.position
+    end = Trainer._end
 
-    monkeypatch.setattr(head_first, "Trainer", Sevens)
+    def sevens(self: Trainer) -> None:
+        end(self)
+        if self.phase.head_only:
+            torch.nn.init.constant_(self.model.only.head.classifier.weight, 7.0)
+
+    monkeypatch.setattr(Trainer, "_end", sevens)
     settings = [*tiny_settings, *PARTIAL, "train.head_first=1", "optimiser.lr=1e-9"]
     bundle = load_bundle(run.train(str(photos), out=tmp_path / "run", settings=settings).bundle)
-    assert torch.allclose(bundle.model.head.classifier.weight, torch.tensor(7.0), atol=1e-3)
+    assert torch.allclose(bundle.only.model.head.classifier.weight, torch.tensor(7.0), atol=1e-3)
 
 
 def test_what_is_judged_is_what_predictions_say(photos: Path, tmp_path: Path, tiny_settings: list[str]) -> None:

@@ -15,7 +15,7 @@ from manylabel.cache import FeatureCache
 from manylabel.cache.stage_file import StageFile
 from manylabel.data.sampler import EpochBatches
 from manylabel.error import ConfigError
-from manylabel.model import Model
+from manylabel.model import TaskModel
 from manylabel.training.feed import FeatureFeed, Placed
 
 VIEWS = ["augment.flip=true", "augment.random_crop=0.5", "train.views=2", "train.epochs=2", "data.workers=0"]
@@ -67,7 +67,7 @@ def test_views_are_computed_once(
     def touched(*_arguments: object) -> None:
         raise AssertionError("the backbone was used although its features are cached")
 
-    monkeypatch.setattr(Model, "features", touched)
+    monkeypatch.setattr(TaskModel, "features", touched)
     run.train(str(photos), out=tmp_path / "b", settings=settings)
     run.train(str(photos), out=tmp_path / "c", settings=[*settings, "train.seed=0", "head.groups=2"])
     lines = [(tmp_path / name / "metrics.jsonl").read_text().splitlines() for name in "ab"]

@@ -1,0 +1,56 @@
+"""How hard each task pulls the weights that all share, and whether into different directions: their gradients in the last
+layers that have matrices, by length and cosine (AdaMV-MoE, Fig. 7)."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor
+
+from manylabel.model import Model
+
+
+class Pull:
+    """Call `after(task)` behind every backward pass of a step; then it compares what each task added."""
+
+    def __init__(self, model: Model) -> None:
+        self.shared = _last_shared(model)
+        self.total = self._now()
+        self.added: dict[str, Tensor] = {}
+
+    def _now(self) -> Tensor:
+        found = [(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in self.shared]
+        return torch.cat(found) if found else torch.zeros(0)
+
+    def after(self, task: str) -> None:
+        now = self._now()
+        more = now - self.total
+        self.added[task], self.total = self.added[task] + more if task in self.added else more, now
+
+    def cosines(self) -> dict[str, float]:
+        """'a, b' → cosine; a task without any gradient there is left out."""
+        found = {}
+        for a, b in itertools.combinations(self.added, 2):
+            if self.added[a].any() and self.added[b].any():
+                cosine = torch.nn.functional.cosine_similarity(self.added[a], self.added[b], dim=0)
+                found[f"{a}, {b}"] = round(float(cosine), 5)
+        return found
+
+    def lengths(self) -> dict[str, float]:
+        """How hard each task pulls, its weight included."""
+        if not self.shared:
+            return {}
+        return {task: float(f"{float(added.norm()):.4g}") for task, added in self.added.items()}
+
+
+def _last_shared(model: Model) -> list[Tensor]:
+    """Trained weights of the backbone's last group of layers that has a matrix; none where nothing shared is trained."""
+    owned, groups = model.owners(), model.backbone.layer_groups()
+    shared = {
+        name: p
+        for name, p in model.backbone.body.named_parameters()
+        if p.requires_grad and f"backbone.body.{name}" not in owned and name in groups
+    }
+    matrices = [groups[name] for name, p in shared.items() if p.ndim > 1]
+    return [p for name, p in shared.items() if groups[name] == max(matrices)] if matrices else []
