@@ -197,11 +197,11 @@ class Trainer:
         with self.accelerator.autocast():
             output: Output = self.model(targets.inputs, name, targets.objects)
         losses = work.task.losses(output, targets)
-        weight = work.config.weight
-        loss = weight * total_of(losses) if weight != 1 else total_of(losses)
+        own, weight = total_of(losses), work.config.weight
+        loss = weight * own if weight != 1 else own
         for cost in output.costs.values():  # of what the tasks share
             loss = loss + (weight * cost if self.phase.train.weigh_costs else cost)
-        value = float(loss.detach())
+        value = float(own.detach()) + sum(float(cost.detach()) for cost in output.costs.values())  # unweighed
         if not math.isfinite(value):
             raise self._not_finite(name, batch, losses, value)
         self.accelerator.backward(loss / group)
@@ -430,7 +430,8 @@ class Trainer:
     def _serial(self) -> int:
         """By which later checkpoints are told from earlier ones."""
         taken, whole = self.state.taken.get(self.phase.lead, 0), self.epoch_batches[self.phase.lead]
-        return taken + taken // whole - (taken % whole == 0 and self.state.done < self.state.step) + self.phase.before
+        of_phase = taken + taken // whole - (taken % whole == 0 and self.state.done < self.state.step)
+        return of_phase + 2 * self.phase.before * self.phase.train.accumulate  # no phase before has come as far
 
     def _circumstances(self) -> dict[str, Any]:
         return circumstances({name: work.table for name, work in self.works.items()}, self.processes)
