@@ -154,7 +154,11 @@ class AdaptConfig:
         0, "experts of a token that a task may grow to; 0 = all that a layer has, as in the paper"
     )
     start: int = option(0, "steps before the first look")
-    held_out: float = option(0.01, "share of the training images that is held out, and whose loss is looked at")
+    held_out: float | None = option(
+        None,
+        "share of the training images that is held out, and whose loss is looked at; none = 0.01 for experts, and 0.1 for a "
+        "head that adapts (head.adaptive), whose labels are rarer",
+    )
 
     def __post_init__(self) -> None:
         for name in ("every", "patience"):
@@ -162,7 +166,8 @@ class AdaptConfig:
         for name in ("start", "max_experts"):
             require(getattr(self, name) >= 0, f"train.adapt.{name}", getattr(self, name), "0 or more")
         require(0 <= self.min_decrease < 1, "train.adapt.min_decrease", self.min_decrease, "at least 0 and below 1")
-        require(0 < self.held_out < 1, "train.adapt.held_out", self.held_out, "between 0 and 1")
+        held_out = self.held_out
+        require(held_out is None or 0 < held_out < 1, "train.adapt.held_out", held_out, "none, or between 0 and 1")
 
 
 @dataclass(frozen=True)

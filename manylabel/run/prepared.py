@@ -27,6 +27,7 @@ from manylabel.training.phase import Phase, Prepared
 from manylabel.training.work import Parts, TaskAtWork
 
 HEAD_FIRST = "head_first"  # folder of that phase
+OF_EXPERTS, OF_LABELS = 0.01, 0.1  # shares that are held out where nobody says another
 
 
 @dataclass(frozen=True)
@@ -76,18 +77,24 @@ class WorkMaker:
     ) -> None:
         self.config, self.data, self.model, self.folder = config, data, model, folder
         self.accelerator, self.stop = accelerator, stop
-        share = config.train.adapt.held_out if self.adapts else 0.0
         self.parts: dict[str, Parts] = {}
         self.bad: dict[str, BadImages] = {}
         for name, one in data.items():
             with in_words_of(name, not has_one_task(config)):
-                self.parts[name] = Parts.of(one.table, share, config.train.seed)
+                self.parts[name] = Parts.of(one.table, self._held_out(name), config.train.seed)
                 self.bad[name] = self._bad_images(name, one.table, resume)
 
     @property
     def adapts(self) -> bool:
-        """Whether something finds its capacity by the loss of held-out images."""
+        """Whether tasks find out how many experts of the backbone they use."""
         return self.config.train.adapt.enabled and self.model.backbone.adapts
+
+    def _held_out(self, name: str) -> float:
+        """Share of a task's training images by whose loss something finds its capacity; 0 = nothing does."""
+        told = self.config.train.adapt.held_out
+        if self.model.heads[name].adapts:
+            return OF_LABELS if told is None else told
+        return (OF_EXPERTS if told is None else told) if self.adapts else 0.0
 
     def _bad_images(self, name: str, table: Table, resume: bool) -> BadImages:
         listed = task_folder(self.folder, self.config, name) / BAD_IMAGES

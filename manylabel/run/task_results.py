@@ -56,7 +56,9 @@ def label_figures(bundle: TaskBundle, judged: Table, scored: Scored, *, fitted_h
     for label, share in zip(figures["labels"], shares_of_labels(scored.shares, judged.matrix) or [], strict=False):
         label.update(share)
     if scored.use is not None and scored.use.gates.capacity is not None:
-        figures["notes"].append("how many shared experts a label may use was found by its loss on the val images")
+        figures["notes"].append(
+            "how many shared experts a label may use was found by its loss on held-out training images"
+        )
     return figures | use_figures(scored.use)
 
 

@@ -235,6 +235,7 @@ class Trainer:
         self._report()
         held_out = self._held_out_losses() if self._adapts_at(state.step) else None
         scored = {name: self.evaluate(name) for name in self.phase.active} if evaluates else {}
+        observed = self._held_out_scores() if evaluates and state.step < self.steps else {}
         if held_out is not None or scored:
             self._save_or_stop()  # what was looked at while a stop was asked for may be a part of it: it is done again
         if self.processes > 1 and evaluates:
@@ -247,6 +248,7 @@ class Trainer:
         if scored or self._is_noted(state.step):
             self._note(scored, row, now - self._noted_at)
             self._noted_at = time.monotonic()
+        self._observe(observed)
         state.done = state.step
         if scored and not self.phase.train.steps and self.accelerator.is_main_process:
             self.save()
@@ -283,6 +285,24 @@ class Trainer:
                 with in_words_of(name, self.named):
                     losses[name] = self.works[name].held_out_loss(self.model, self.accelerator.device, self.processes)
         return losses
+
+    def _held_out_scores(self) -> dict[str, Scored]:
+        """Of tasks whose head adapts to its labels' losses; with the weights as they are, too."""
+        found = {}
+        for name in self.phase.active:
+            feed = self.works[name].feeds.held_out
+            if self.model.heads[name].adapts and feed is not None:
+                batches = self._until_stopped(unless_stopped(feed.batches(), self.stop))
+                found[name] = score(self.model.task(name), batches, self.accelerator, self.works[name].task)
+        return found
+
+    def _observe(self, scored: Mapping[str, Scored]) -> None:
+        for name, one in scored.items():
+            work = self.works[name]
+            assert isinstance(work.task, Classification)
+            if not len(one.rows):
+                raise DataError(f"none of the {len(work.parts.held_out)} held-out images can be read")
+            self.model.task(name).observe(label_losses(work.task.loss, one.scores, work.table.matrix[one.rows]))
 
     def _adapt(self, losses: dict[str, float]) -> dict[str, Any]:
         """Algorithm 1: each task's held-out loss decides how many experts it uses from now on."""
@@ -324,7 +344,7 @@ class Trainer:
             yield batch
 
     def _note(self, scored: Mapping[str, Scored], row: dict[str, Any], seconds: float) -> None:
-        """A line of the history; the best weights so far; what heads that adapt look at; a line on the terminal."""
+        """A line of the history; the best weights so far; a line on the terminal."""
         state, phase = self.state, self.phase
         figures = {name: figures_of(self.works[name], one, self.by_task) for name, one in scored.items()}
         facts = Noted(
@@ -334,7 +354,6 @@ class Trainer:
         if scored:
             self.value = goal_value(figures, self.works, phase.best_by)
             self._keep_best(row["epoch"])
-            self._observe(scored)
         if self.accelerator.is_main_process:
             self.history.add(row)
             if self.watch is not None and phase.train.steps:
@@ -354,17 +373,6 @@ class Trainer:
         if self.accelerator.is_main_process:
             with self.ema.applied() if self.ema else nullcontext():
                 self.checkpoints.save_best(Checkpoint(trained_state(self.model), {"epoch": epoch}))
-
-    def _observe(self, scored: Mapping[str, Scored]) -> None:
-        """Heads that adapt hear the held-out losses of their labels; what nobody would see any more is not changed."""
-        if self.state.step >= self.steps:
-            return
-        for name, one in scored.items():
-            if self.model.heads[name].adapts:
-                work = self.works[name]
-                assert isinstance(work.task, Classification)
-                losses = label_losses(work.task.loss, one.scores, work.table.matrix[one.rows])
-                self.model.task(name).observe(losses)
 
     def _epoch_number(self) -> int:
         """The epoch of the leading task that these steps belong to, from 1."""

@@ -25,7 +25,7 @@ def adapt(**values: Any) -> Any:
         ("start", [0], [-1]),
         ("max_experts", [0, 1], [-1]),
         ("min_decrease", [0.0, BELOW_ONE], [-1e-9, 1.0]),
-        ("held_out", [1e-9, BELOW_ONE], [0.0, 1.0]),
+        ("held_out", [None, 1e-9, BELOW_ONE], [0.0, 1.0]),
     ],
 )
 def test_limits(setting: str, allowed: list[Any], refused: list[Any]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from manylabel import run
 from manylabel.config import TaskConfig
 from manylabel.core.output import Output
 from manylabel.data.dataset import Batch
@@ -17,6 +20,8 @@ from manylabel.data.table import Table
 from manylabel.error import DataError
 from manylabel.labels import LabelSpace
 from manylabel.stop import StopRequest
+from manylabel.training import loop
+from manylabel.training.label_loss import label_losses
 from manylabel.training.work import Feeds, Parts, TaskAtWork
 
 CPU = torch.device("cpu")
@@ -85,3 +90,23 @@ def test_the_images_of_all_processes_count(monkeypatch: pytest.MonkeyPatch) -> N
     """The other process, which has one image with a loss of 90, is played: a real one takes seconds to begin."""
     monkeypatch.setattr(torch.distributed, "all_reduce", lambda sums: sums.add_(torch.tensor([90.0, 1.0])))
     assert work([1, 2, 3], [4]).held_out_loss(some, CPU, 2) == pytest.approx(100 / 5)
+
+
+def test_a_head_that_adapts_hears_of_training_images_that_are_not_learned(
+    photos: Path, tmp_path: Path, tiny_settings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of those that choose the epoch."""
+    seen: list[np.ndarray] = []
+
+    def spied(loss: Any, scores: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+        seen.append(matrix)
+        return label_losses(loss, scores, matrix)
+
+    monkeypatch.setattr(loop, "label_losses", spied)
+    head = ["head.name=hsq", "head.dim=16", "head.heads=2", "head.hidden=16", "head.adaptive=true"]
+    settings = [*tiny_settings, *head, "train.epochs=3", "data.workers=0"]
+    results = run.train(str(photos), out=tmp_path / "run", settings=settings).results
+    assert [len(matrix) for matrix in seen] == [4, 4]  # a tenth of 38, after all epochs but the last
+    learned = [json.loads(line)["images"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert learned == [34, 34, 34]
+    assert any("held-out training images" in note for note in results["notes"])
