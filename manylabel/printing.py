@@ -85,7 +85,7 @@ def print_registry(registry: Any) -> None:
     for name, summary in registry.summary().items():
         echo(f"{name}: {summary}")
         options = fields(registry.get(name).Options)
-        settings = [f"{registry.kind}.{field.name} = {field.default!r}" for field in options]
+        settings = [f"{registry.section}.{field.name} = {field.default!r}" for field in options]
         width = max(map(len, settings), default=0)
         for field, setting in zip(options, settings, strict=True):
             echo(f"    {setting:{width}}  {field.metadata.get('help', '')}")

@@ -15,8 +15,9 @@ T = TypeVar("T")
 class Registry:
     """Classes of one kind (heads, losses, …), each with an `Options` dataclass that documents its settings."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, section: str | None = None) -> None:
+        """`section`: of the settings, where it has another name than the kind."""
+        self.kind, self.section = kind, section or kind
         self._classes: dict[str, type] = {}
 
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
@@ -46,7 +47,7 @@ class Registry:
     def options(self, part: Part | str) -> Any:
         """The part's options as the class's own dataclass: unknown keys and wrong types are errors."""
         part = Part(part) if isinstance(part, str) else part
-        return parse(self.get(part.name).Options, part.options, where=self.kind)
+        return parse(self.get(part.name).Options, part.options, where=self.section)
 
     def resolve(self, part: Part | str) -> Part:
         """The same part with every option written out."""

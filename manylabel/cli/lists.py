@@ -120,8 +120,8 @@ def listed_settings() -> dict[str, list[tuple[str, str, str]]]:
     for registry in (OPTIMISERS, SCHEDULES, NECKS):
         for name in registry.summary():
             options = fields(registry.get(name).Options)
-            rows = [(f"{registry.kind}.{o.name}", written(o.default), o.metadata.get("help", "")) for o in options]
-            found[f"{registry.kind}.name={name}"] = rows
+            rows = [(f"{registry.section}.{o.name}", written(o.default), o.metadata.get("help", "")) for o in options]
+            found[f"{registry.section}.name={name}"] = rows
     for name in BODIES.names():
         found[f"backbone.name={name}"] = settings_of(BODIES.get(name).Options(), "backbone.options.")
     return found

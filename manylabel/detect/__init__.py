@@ -5,7 +5,7 @@ from manylabel.detect.options import DetectorOptions
 from manylabel.detect.target import Detections, DetectionTarget
 from manylabel.registry import Registry
 
-DETECTORS = Registry("detector")
+DETECTORS = Registry("detector", section="head")
 DETECTORS.register("cascade")(Detector)
 
 __all__ = ["DETECTORS", "DetectionTarget", "Detections", "Detector", "DetectorOptions"]

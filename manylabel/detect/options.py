@@ -37,28 +37,28 @@ class DetectorOptions:
 
     def __post_init__(self) -> None:
         for name in ("width", "box_hidden", "mask_width", "proposals", "test_proposals", "most"):
-            require(getattr(self, name) >= 1, f"detector.{name}", getattr(self, name), "1 or more")
+            require(getattr(self, name) >= 1, f"head.{name}", getattr(self, name), "1 or more")
         for name in ("anchor_samples", "box_samples"):
-            require(getattr(self, name) >= 4, f"detector.{name}", getattr(self, name), "4 or more")
-        require(self.mask_layers >= 0, "detector.mask_layers", self.mask_layers, "0 or more")
-        require(1 <= self.stages <= 3, "detector.stages", self.stages, "1 to 3")
+            require(getattr(self, name) >= 4, f"head.{name}", getattr(self, name), "4 or more")
+        require(self.mask_layers >= 0, "head.mask_layers", self.mask_layers, "0 or more")
+        require(1 <= self.stages <= 3, "head.stages", self.stages, "1 to 3")
         known = all(level in (4, 2, 1, 0.5, 0.25) for level in self.levels)
         halved = all(fine == 2 * coarse for fine, coarse in zip(self.levels, self.levels[1:], strict=False))
         require(
             len(self.levels) > 0 and known and halved,
-            "detector.levels",
+            "head.levels",
             self.levels,
             "a part of 4, 2, 1, 0.5, 0.25 without gaps",
         )
         require(
             len(self.anchors) in (0, len(self.levels)) and all(side > 0 for side in self.anchors),
-            "detector.anchors",
+            "head.anchors",
             self.anchors,
             f"empty, or {len(self.levels)} sides above 0, one for each level",
         )
         require(
-            len(self.ratios) > 0 and all(r > 0 for r in self.ratios), "detector.ratios", self.ratios, "numbers above 0"
+            len(self.ratios) > 0 and all(r > 0 for r in self.ratios), "head.ratios", self.ratios, "numbers above 0"
         )
         for name in ("proposal_nms", "nms"):
-            require(0 < getattr(self, name) <= 1, f"detector.{name}", getattr(self, name), "above 0 and at most 1")
-        require(0 <= self.score < 1, "detector.score", self.score, "at least 0 and below 1")
+            require(0 < getattr(self, name) <= 1, f"head.{name}", getattr(self, name), "above 0 and at most 1")
+        require(0 <= self.score < 1, "head.score", self.score, "at least 0 and below 1")

@@ -50,9 +50,10 @@ class LabelPredictor(TaskPredictor[Tensor, Prediction]):
         return found.name, (found.picture, self.prepared(found.picture))
 
     def answer(self, names: Sequence[str], images: Sequence[Tensor]) -> Iterator[Prediction]:
-        thresholds, one = self.bundle.thresholds, self.task.one_label
-        for name, scores in zip(names, self.score_batch(torch.stack(list(images))), strict=True):
-            yield prediction_of(name, scores, self.labels, thresholds, one)
+        thresholds, scores = self.bundle.thresholds, self.score_batch(torch.stack(list(images)))
+        above = self.task.decide(scores, thresholds)
+        for name, of_image, decided in zip(names, scores, above, strict=True):
+            yield prediction_of(name, of_image, self.labels, thresholds, above=decided)
 
     def score_batch(self, images: Tensor) -> np.ndarray:
         """Probabilities [B, N] of transformed images uint8 [B, 3, S, S]."""

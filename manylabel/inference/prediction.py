@@ -66,10 +66,16 @@ class Prediction:
 
 
 def prediction_of(
-    image: str, scores: np.ndarray, labels: Sequence[str], thresholds: np.ndarray, single: bool = False
+    image: str,
+    scores: np.ndarray,
+    labels: Sequence[str],
+    thresholds: np.ndarray,
+    single: bool = False,
+    above: np.ndarray | None = None,
 ) -> Prediction:
-    """Of one image's scores [N]; `single`: its one label is the one with the highest."""
-    above = decide(scores[None], thresholds, single)[0]
+    """Of one image's scores [N]; `single`: its one label is the one with the highest. `above` [N]: what was decided
+    already."""
+    above = decide(scores[None], thresholds, single)[0] if above is None else above
     return Prediction(
         image,
         tuple(

@@ -52,8 +52,8 @@ class RunResult:
 
     @property
     def mAP(self) -> float | None:
-        """Of a run with one task."""
-        return self.results["mAP"]
+        """Of a run with one task; None for several, whose figures are in results["tasks"]."""
+        return self.results.get("mAP")
 
     @property
     def bundle(self) -> Path:

@@ -176,7 +176,7 @@ def test_listings() -> None:
     assert "efficientnet_lite0" in manylabel("backbones").stdout
     assert "vit_tiny_patch16_224" in manylabel("backbones", "vit_tiny*").stdout
     assert "demo" in manylabel("recipes").stdout
-    assert "detector.stages = 3" in manylabel("detectors").stdout
+    assert "head.stages = 3" in manylabel("detectors").stdout
     assert "train.epochs = 12" in manylabel("settings", "train.").stdout
     assert "did you mean 'train.ema'" in manylabel("settings", "traim").stderr
     assert manylabel("--version").stdout.startswith("manylabel ")
