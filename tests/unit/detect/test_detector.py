@@ -202,7 +202,7 @@ def test_masks_must_fit_the_image_and_their_boxes() -> None:
     ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=f"detector.*{said}"):
+    with pytest.raises(ConfigError, match=f"head.*{said}"):
         DetectorOptions(**wrong)
 
 
