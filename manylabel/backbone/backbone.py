@@ -57,12 +57,7 @@ class Backbone(nn.Module):
         self.layout = torch.contiguous_format if backward else torch.channels_last
         self.body: Any = make_body(config, load_weights, self.sides).to(memory_format=self.layout)
         check_body(self.body, config.name)
-        if (
-            load_weights
-            and config.freeze != "full"
-            and config.weights != "none"
-            and not getattr(self.body, "trained", config.name not in BODIES)
-        ):
+        if load_weights and config.freeze != "full" and config.weights != "none" and not self.may_be_frozen:
             raise ConfigError(
                 f"{config.name} has no trained weights, so what is frozen of it would be noise: give it weights (see "
                 f"'manylabel backbones {config.name}'), train all of it (--full), or say --set backbone.weights=none"
@@ -94,6 +89,12 @@ class Backbone(nn.Module):
     def _has_shapes_only(self) -> bool:
         """On torch's device `meta`, where a network is counted and cannot run."""
         return any(p.is_meta for p in self.body.parameters())
+
+    @property
+    def may_be_frozen(self) -> bool:
+        """Whether it has trained weights, or somebody said that it need not."""
+        trained = getattr(self.body, "trained", self.name not in BODIES)
+        return bool(trained) or self.config.weights == "none"
 
     def quicken(self) -> None:
         """Train as fast as a CPU can; not for a GPU, which has faster convolutions."""

@@ -38,6 +38,9 @@ def compare(
     name: Annotated[
         list[str] | None, typer.Option(help="what to call a method, in the order of the runs; may be repeated")
     ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="of runs with several tasks: compare this one as runs of its own")
+    ] = None,
     resamples: Annotated[int, typer.Option(help="draws of the images for intervals; 0 = no intervals", min=0)] = 1000,
     overwrite: Overwrite = False,
 ) -> None:
@@ -51,6 +54,7 @@ def compare(
     manylabel compare runs/linear runs/hsq
     manylabel compare runs/q2l-* runs/hsq-* --pair cow,horse --out runs/q2l-and-hsq
     manylabel compare runs/dense-* runs/several-*          models of several tasks: every task's figures
+    manylabel compare runs/alone runs/several --task labels
     """
     from manylabel.compare import compare_runs, methods_of, read_run
     from manylabel.compare.figure_file import write_figure_file
@@ -62,7 +66,7 @@ def compare(
     from manylabel.storage.atomic import write_json
 
     check_outputs(out, WRITES, overwrite)
-    if all(has_tasks(run) for run in runs):
+    if task is None and all(has_tasks(run) for run in runs):
         refuse_given(
             ctx, ("pair", "resamples"), "not for models of several tasks, whose figures have no intervals; leave it out"
         )
@@ -70,7 +74,8 @@ def compare(
         return
     if 0 < resamples < FEWEST:
         raise ManylabelError(f"--resamples {resamples}: intervals need {FEWEST} draws or more; 0 = no intervals")
-    comparison = compare_runs(methods_of([read_run(run) for run in runs], name or []), _pairs(pair or []), resamples)
+    read = [read_run(run, task=task if has_tasks(run) else None) for run in runs]
+    comparison = compare_runs(methods_of(read, name or []), _pairs(pair or []), resamples)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "comparison.json", comparison)
     write_figure_file(comparison, out / "figures.csv")

@@ -88,7 +88,10 @@ def predict(
     files = {"--csv": csv, "--label-studio": label_studio, "--labels": labels, "--vectors": vectors}
     _check_labels(names, with_labels, [option for option, given in files.items() if given])
     if labels is not None:
+        if overlays is not None or score is not None:
+            raise ManylabelError("--overlay and --score are for objects, --labels for labels; ask for one of them")
         predictor = predictor.for_labels(label_names(labels, "--labels"), text_file=vectors, task=with_labels[0])
+        names, detects, task = with_labels, [], None
     elif vectors is not None:
         raise ManylabelError("--vectors goes with --labels")
     drawn = None

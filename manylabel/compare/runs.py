@@ -118,7 +118,8 @@ def read_run(folder: Path, keys: Sequence[str] = ("mAP", "labels", "data", "mode
     home = folder if folder.is_dir() else folder.parent
     for key in keys:
         if key not in given:
-            several = f"; choose one with --task: {', '.join(given['tasks'])}" if "tasks" in given else ""
+            known = _tasks_of(run) if "tasks" in given else []
+            several = f"; choose one with --task: {', '.join(known)}" if known else ""
             raise DataError(
                 f"{folder} holds no results of {'several tasks' if key == 'tasks' else 'one task'} ({key!r} is missing)"
                 f"{several}"
@@ -145,8 +146,13 @@ def read_run(folder: Path, keys: Sequence[str] = ("mAP", "labels", "data", "mode
     )
 
 
+def _tasks_of(run: Path) -> list[str]:
+    """Tasks of a run that have results of their own: those with labels."""
+    return sorted(path.parent.name for path in run.glob("tasks/*/results.json"))
+
+
 def _task_folder(run: Path, task: str) -> Path:
-    known = sorted(path.parent.name for path in run.glob("tasks/*/results.json"))
+    known = _tasks_of(run)
     if task not in known:
         there = (
             f" with labels among {', '.join(known)}" if known else f" in {run}, which has one task or none with labels"

@@ -15,6 +15,7 @@ RENAMED = {  # the old place → the new one
     "experts": "backbone.options.experts",
     "selection": "train.adapt",
     "train.judge_every": "train.evaluate_every",
+    "backbone.options.weights": "backbone.weights",
 }
 IN_A_TASK = {"rate": "lr_scale", "detector": "head"}
 IN_ADAPT = {"adaptive": "enabled", "least": "min_decrease", "most": "max_experts"}
@@ -85,7 +86,7 @@ def _of_several(found: dict[str, Any]) -> dict[str, Any]:
             "options": {**vit, "experts": experts, "k": selection.get("k", 1)},
         },
         "optimiser": {**optimiser, "backbone_rate": 1.0},
-        "train": {**train, "adapt": adapt, "keep": "last"},
+        "train": {**train, "adapt": adapt, "keep": "last", "weigh_costs": True},
     }
 
 

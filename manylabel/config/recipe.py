@@ -215,8 +215,10 @@ def _with_presets(values: dict[str, Any], asked: Mapping[str, Any]) -> dict[str,
         name = str(adapt["preset"])
         own = {**values["train"].get("adapt", {}), **ADAPT_PRESETS[name], **adapt}
         values = {**values, "train": {**values["train"], "adapt": own}}
-        backbone = _laid_over(dict(values.get("backbone", {})), {"options": {"k": PRESET_K[name]}})
-        values["backbone"] = _laid_over(backbone, section.get("backbone", {}))
+        backbone = values.get("backbone", {})
+        if isinstance(backbone, Mapping):
+            backbone = _laid_over(dict(backbone), {"options": {"k": PRESET_K[name]}})
+            values["backbone"] = _laid_over(backbone, section.get("backbone", {}))
     return values
 
 
@@ -251,7 +253,9 @@ def _with_data(values: dict[str, Any], data: Any) -> dict[str, Any]:
     found = {}
     for name, task in tasks.items():
         own = task.get("data") if isinstance(task, Mapping) else None
-        if isinstance(task, Mapping) and not (isinstance(own, str) or (own or {}).get("path")):
+        names_none = own is None or (isinstance(own, Mapping) and not own.get("path"))
+        taken = taken or not isinstance(task, Mapping) or not isinstance(own, (Mapping, str, type(None)))  # said later
+        if isinstance(task, Mapping) and names_none:
             taken, task = True, {**task, "data": {**data, **(own or {})}}
         found[name] = task
     if not taken:

@@ -56,9 +56,7 @@ class DetectorOptions:
             self.anchors,
             f"empty, or {len(self.levels)} sides above 0, one for each level",
         )
-        require(
-            len(self.ratios) > 0 and all(r > 0 for r in self.ratios), "head.ratios", self.ratios, "numbers above 0"
-        )
+        require(len(self.ratios) > 0 and all(r > 0 for r in self.ratios), "head.ratios", self.ratios, "numbers above 0")
         for name in ("proposal_nms", "nms"):
             require(0 < getattr(self, name) <= 1, f"head.{name}", getattr(self, name), "above 0 and at most 1")
         require(0 <= self.score < 1, "head.score", self.score, "at least 0 and below 1")

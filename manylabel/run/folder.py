@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -37,6 +38,11 @@ def reopen_folder(
     old = config_of(values)
     if recipe:
         values = merge(values, load_recipe(recipe) if isinstance(recipe, str) else recipe)
+    if "tasks" in values and "data" in given:  # nothing is left for it to say, unless it is another
+        path = str(given["data"].get("path", ""))
+        if not all(os.path.abspath(path) == task.data.path or path == task.data.path for task in old.tasks.values()):
+            raise ConfigError(f"{folder} was started with other data than {path}; resume it without naming any")
+        given = {key: one for key, one in given.items() if key != "data"}
     asked = make_config(values, settings, **given)
     changed = _differences(as_stored(resolve(old)), as_stored(resolve(asked)))
     if changed:

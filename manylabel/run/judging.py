@@ -118,7 +118,7 @@ def _asked(
 ) -> Asked:
     one = bundle.tasks[name]
     section, same = _section(one, trained, home, data)
-    config = make_config(None, settings, data=section).only.data
+    config = make_config(None, _of_task(settings, name, list(bundle.tasks)), data=section).only.data
     table, part = judged_part(read_table(config), split, task_folder(home, bundle.config, name), same)
     read_notes, task = table.notes, one.task
     table = task.usable(task.fit(table.with_labels(one.labels, one.hierarchy), training=False))
@@ -137,11 +137,18 @@ def _asked(
     return Asked(table, feed, feed.watch(), same, part, table.notes[len(read_notes) :], bad)
 
 
+def _of_task(settings: Sequence[str], name: str, tasks: Sequence[str]) -> list[str]:
+    """Those for all tasks, and this task's own without its name."""
+    others = tuple(f"tasks.{other}." for other in tasks if other != name)
+    return [setting.removeprefix(f"tasks.{name}.") for setting in settings if not setting.startswith(others)]
+
+
 def _section(bundle: TaskBundle, trained: Config | None, home: Path, data: str | None) -> tuple[dict[str, Any], bool]:
     """(where the images of a task are, whether it was trained on them)"""
-    if data is None and trained is None:
+    known = None if trained is None else trained.tasks.get(bundle.name)  # it may be the file of another run
+    own = None if known is None else known.data
+    if data is None and own is None:
         raise DataError(f"what this model was trained on is not known here (no run in {home}); give images with --data")
-    own = None if trained is None else trained.tasks[bundle.name].data
     same = own is not None and (data is None or with_absolute_paths(DataConfig(path=data)).path == own.path)
     if own is not None and same:
         return plain(own), True

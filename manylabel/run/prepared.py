@@ -15,6 +15,7 @@ from manylabel.config import AugmentConfig, Config, TaskConfig, has_one_task
 from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
 from manylabel.data.bad_images import BadImages
 from manylabel.data.table import Table
+from manylabel.error import ConfigError
 from manylabel.head import LabelKnowledge
 from manylabel.model import Model
 from manylabel.run.feeds import make_feeds
@@ -77,11 +78,16 @@ class WorkMaker:
     ) -> None:
         self.config, self.data, self.model, self.folder = config, data, model, folder
         self.accelerator, self.stop = accelerator, stop
+        if config.train.adapt.enabled and not model.backbone.adapts:
+            console.warn(
+                f"{config.backbone.name} as it is set has no experts to choose among: train.adapt changes nothing"
+            )
         self.parts: dict[str, Parts] = {}
         self.bad: dict[str, BadImages] = {}
         for name, one in data.items():
             with in_words_of(name, not has_one_task(config)):
-                self.parts[name] = Parts.of(one.table, self._held_out(name), config.train.seed)
+                instead = "head.adaptive=false" if model.heads[name].adapts else "train.adapt.enabled=false"
+                self.parts[name] = Parts.of(one.table, self._held_out(name), config.train.seed, instead)
                 self.bad[name] = self._bad_images(name, one.table, resume)
 
     @property
@@ -136,6 +142,11 @@ class WorkMaker:
         if t.head_first and self.model.backbone.frozen:
             console.say("the backbone is frozen, so there is nothing that the head could go before (train.head_first)")
         elif t.head_first:
+            if not self.model.backbone.may_be_frozen:
+                raise ConfigError(
+                    f"train.head_first: {self.config.backbone.name} has no trained weights, so a head on it would learn "
+                    "from noise; set train.head_first=0"
+                )
             early = head_first_config(self.config)
             found.append(
                 Phase(

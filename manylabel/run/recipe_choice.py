@@ -30,6 +30,11 @@ def choose_recipe(
     if recipe is not None:
         return recipe
     if names_tasks({}, settings, given):
+        if transfer is not None:
+            raise ConfigError(
+                f"--transfer {transfer} is for a run whose task has no name; beside tasks say what is trained with --set "
+                "backbone.freeze=…"
+            )
         return None
     asked = make_config(None, settings, **given)
     if transfer is not None:

@@ -77,7 +77,7 @@ def _check_train(config: Config) -> None:
         raise ConfigError(f"train.first: there is no task {t.first!r}{closest(t.first, tasks)}")
     if t.first_steps and t.first is None:
         raise ConfigError("train.first_steps: of which task? Name it with train.first")
-    if t.first is not None and not t.steps:
+    if t.first is not None and not (t.steps and t.first_steps):
         raise ConfigError("train.first: set train.first_steps, and train.steps for what follows")
     if t.best_by is not None and t.best_by not in (*tasks, MEAN):
         raise ConfigError(f"train.best_by: there is no task {t.best_by!r}{closest(t.best_by, (*tasks, MEAN))}")

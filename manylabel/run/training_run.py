@@ -137,13 +137,14 @@ class _Run:
         self._say_what(model)
         maker = WorkMaker(config, data, model, self.folder, self.accelerator, self.stop, resume)
         self._prepare_heads(model, data, maker)
+        phases = maker.phases()
         if self.accelerator.is_main_process:  # only now, when nothing is known to be wrong, is an older run replaced
             self._begin(data, resume)
         overlaps = self._remember(data)
         model.to(self.accelerator.device)
         self._bar = console.TrainingBar()
         place = Workplace(self.folder, self.accelerator, self.stop, self._show, console.say, self._bar.close)
-        trainer = Trainer(config, maker.phases(), place, RoutingProbe(self.folder / "routing"))
+        trainer = Trainer(config, phases, place, RoutingProbe(self.folder / "routing"))
         with self._bar:
             state = trainer.fit(resume)
         results = finish(self.folder, config, trainer, state, data, overlaps)

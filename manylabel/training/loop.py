@@ -31,7 +31,7 @@ from manylabel.training.circumstances import circumstances, compare
 from manylabel.training.ema import Ema
 from manylabel.training.history import History
 from manylabel.training.label_loss import label_losses
-from manylabel.training.notes import Noted, figures_of, goal_value, row_of, sentences
+from manylabel.training.notes import Noted, figures_of, flat, goal_value, goal_words, row_of, sentences
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 from manylabel.training.parallel import average_gradients, share_buffers
 from manylabel.training.phase import Phase, TrainedPart
@@ -124,7 +124,7 @@ class Trainer:
         while state.step < self.steps:
             self._step()
             self._between_steps()
-        if self.phase.train.steps and self.accelerator.is_main_process:
+        if self.accelerator.is_main_process:
             self.save()  # what comes now, evaluating and drawing, may go wrong
 
     def _end(self) -> None:
@@ -153,7 +153,7 @@ class Trainer:
                 taken[name] = taken.get(name, 0) + drawn
                 losses.append((name, value, len(batch)))
                 if pull is not None:
-                    pull.after(name)
+                    pull.after(name, self.accelerator.scaler)
         average_gradients(self.trained, self.processes)
         if phase.train.clip:
             self.accelerator.clip_grad_norm_(self.model.parameters(), phase.train.clip)
@@ -235,8 +235,8 @@ class Trainer:
         self._report()
         held_out = self._held_out_losses() if self._adapts_at(state.step) else None
         scored = {name: self.evaluate(name) for name in self.phase.active} if evaluates else {}
-        observed = self._held_out_scores() if evaluates and state.step < self.steps else {}
-        if held_out is not None or scored:
+        observed = self._held_out_scores() if self._observes_at(state.step) else {}
+        if held_out is not None or scored or observed:
             self._save_or_stop()  # what was looked at while a stop was asked for may be a part of it: it is done again
         if self.processes > 1 and evaluates:
             for name in self.phase.active:
@@ -245,7 +245,7 @@ class Trainer:
         row: dict[str, Any] = {}
         if held_out is not None:
             row |= self._adapt(held_out)
-        if scored or self._is_noted(state.step):
+        if scored or row or self._is_noted(state.step):
             self._note(scored, row, now - self._noted_at)
             self._noted_at = time.monotonic()
         self._observe(observed)
@@ -269,9 +269,13 @@ class Trainer:
             return last
         return self._epochs_done(step) is not None
 
+    def _observes_at(self, step: int) -> bool:
+        """When heads that adapt hear of their labels; what nobody would see any more is not changed."""
+        return step < self.steps and (self._evaluates_at(step) or self._epochs_done(step) is not None)
+
     def _is_noted(self, step: int) -> bool:
-        """In a run that counts steps: some of them, and the last."""
-        return bool(self.phase.train.steps) and (step == self.steps or step % max(1, self.steps // NOTED) == 0)
+        """The last step, and in a run that counts steps some of them."""
+        return step == self.steps or (bool(self.phase.train.steps) and step % max(1, self.steps // NOTED) == 0)
 
     def _adapts_at(self, step: int) -> bool:
         adapt = self.config.train.adapt
@@ -360,7 +364,7 @@ class Trainer:
                 self.watch.look(self.model, self.works, state.step + phase.before, self.accelerator.device)
         for sentence in sentences(row, scored, figures, self.works, phase):
             self.place.say(f"{phase.says}{sentence}")
-        logged = {key: one for key, one in row.items() if isinstance(one, (int, float)) and key != "step"}
+        logged = {key: one for key, one in flat(row).items() if isinstance(one, (int, float)) and key != "step"}
         self.accelerator.log(logged, step=state.step + phase.before)
         state.forget_losses()
 
@@ -392,7 +396,7 @@ class Trainer:
         epoch = None if phase.train.steps else state.taken.get(phase.lead, 0) // self.epoch_batches[phase.lead]
         losses = state.mean_losses() or getattr(self, "_shown", {})
         self._shown = losses
-        goal = self.works[phase.lead].task.goal
+        goal = goal_words(self.works, phase)
         steps = self.steps + phase.before
         self.place.report(
             Progress(
@@ -467,11 +471,18 @@ class Trainer:
             compare(values["circumstances"], self._circumstances(), self.place.say)
             restore_model(found, self.model, self.ema)
             self.state = state_of(values, list(self.phase.active), self.epoch_batches, number, self.phase.before)
-            restore_optimiser(found, self.plain_optimiser, self.schedule)
+            earlier = "done" not in values["position"]  # it was written by an earlier version
+            if not (earlier and self.phase.before and not self.state.step):  # there a phase begins with a fresh one
+                restore_optimiser(found, self.plain_optimiser, self.schedule)
             if self.accelerator.scaler is not None:
                 self.accelerator.scaler.load_state_dict(values["scaler"])
             self.value = values.get("value")
             self.pulls = values.get("pulls", {})
+        if earlier and any(self.model.heads[name].adapts for name in self.works):
+            raise CheckpointError(
+                "an earlier version began this run, whose head adapted by the val images; it cannot go on by others: train "
+                "anew with --overwrite"
+            )
         if self.state.phase != number:
             raise CheckpointError(
                 f"the checkpoint is of phase {self.state.phase}, not {number}; train anew with --overwrite"

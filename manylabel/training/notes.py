@@ -52,6 +52,19 @@ def goal_value(figures: Mapping[str, Figures], works: Mapping[str, TaskAtWork], 
     return goals.get(best_by or next(iter(goals)))
 
 
+def goal_words(works: Mapping[str, TaskAtWork], phase: Phase) -> str:
+    """What the figure is called by which weights are chosen."""
+    return MEAN if phase.best_by == MEAN else works[phase.best_by or phase.lead].task.goal
+
+
+def flat(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """{"loss": {"labels": 1.0}} → {"loss/labels": 1.0}, as trackers want it."""
+    found: dict[str, Any] = {}
+    for key, value in row.items():
+        found |= flat(value, f"{before}{key}/") if isinstance(value, Mapping) else {f"{before}{key}": value}
+    return found
+
+
 def row_of(
     noted: Noted, state: State, figures: Mapping[str, Figures], scored: Mapping[str, Scored], by_task: bool
 ) -> HistoryRow:

@@ -4,6 +4,7 @@ layers that have matrices, by length and cosine (AdaMV-MoE, Fig. 7)."""
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,16 +24,17 @@ class Pull:
         found = [(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in self.shared]
         return torch.cat(found) if found else torch.zeros(0)
 
-    def after(self, task: str) -> None:
+    def after(self, task: str, scaler: Any = None) -> None:
+        """`scaler`: of mixed precision, by which gradients are too large now."""
         now = self._now()
-        more = now - self.total
+        more = (now - self.total) / (1.0 if scaler is None else scaler.get_scale())
         self.added[task], self.total = self.added[task] + more if task in self.added else more, now
 
     def cosines(self) -> dict[str, float]:
         """'a, b' → cosine; a task without any gradient there is left out."""
         found = {}
         for a, b in itertools.combinations(self.added, 2):
-            if self.added[a].any() and self.added[b].any():
+            if self.added[a].any() and self.added[b].any() and self._finite(a, b):
                 cosine = torch.nn.functional.cosine_similarity(self.added[a], self.added[b], dim=0)
                 found[f"{a}, {b}"] = round(float(cosine), 5)
         return found
@@ -41,7 +43,11 @@ class Pull:
         """How hard each task pulls, its weight included."""
         if not self.shared:
             return {}
-        return {task: float(f"{float(added.norm()):.4g}") for task, added in self.added.items()}
+        return {task: float(f"{float(g.norm()):.4g}") for task, g in self.added.items() if self._finite(task)}
+
+    def _finite(self, *tasks: str) -> bool:
+        """Half precision overflows at times, and its step is left out."""
+        return all(bool(torch.isfinite(self.added[task]).all()) for task in tasks)
 
 
 def _last_shared(model: Model) -> list[Tensor]:

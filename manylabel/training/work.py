@@ -32,8 +32,9 @@ class Parts:
     val: np.ndarray
 
     @classmethod
-    def of(cls, table: Table, share: float, seed: int) -> Parts:
-        """A fixed share of the training images is held out; 0 = all of them are learned."""
+    def of(cls, table: Table, share: float, seed: int, instead: str = "train.adapt.enabled=false") -> Parts:
+        """A fixed share of the training images is held out; 0 = all of them are learned. `instead`: the setting that does
+        without."""
         if not share:
             return cls(table.rows("train"), np.empty(0, np.int64), table.rows("val"))
         rows = np.random.default_rng([seed, 1]).permutation(table.rows("train"))
@@ -41,7 +42,7 @@ class Parts:
         if not 1 <= count < len(rows):
             raise DataError(
                 f"{table.name}: {len(rows)} training images are too few to hold out {share:.1%} of them; set "
-                "train.adapt.held_out higher, or train.adapt.enabled=false"
+                f"train.adapt.held_out higher, or {instead}"
             )
         return cls(np.sort(rows[count:]), np.sort(rows[:count]), table.rows("val"))
 
@@ -81,12 +82,15 @@ class TaskAtWork:
 
     def batches(self, done: int) -> Iterator[Batch]:
         """Training batches without end, after so many that were taken before."""
-        epoch, start = divmod(done, len(self.feeds.train))
+        whole = len(self.feeds.train)
+        epoch, place = divmod(done, whole)
         while True:
-            yield from unless_stopped(self.feeds.train.batches(epoch, start), self.stop)
-            if self.stop.signal is not None:
+            for batch in unless_stopped(self.feeds.train.batches(epoch, place), self.stop):
+                yield batch
+                place += 1
+            if place < whole:  # a signal has ended the workers; between epochs all processes stop together
                 return
-            epoch, start = epoch + 1, 0
+            epoch, place = epoch + 1, 0
 
     def held_out_loss(self, model: Model, device: torch.device, processes: int = 1) -> float:
         """Mean loss of the held-out images of all processes; the model is in evaluation mode."""

@@ -22,6 +22,7 @@ from manylabel.config import (
 from manylabel.error import ConfigError
 from manylabel.model import Model
 from manylabel.run import resolve
+from manylabel.run.recipe_choice import choose_recipe
 
 LABELS: dict[str, Any] = {"kind": "multi_label", "data": {"path": "scenes"}}
 OBJECTS: dict[str, Any] = {"kind": "detection", "data": {"path": "scenes"}}
@@ -203,6 +204,24 @@ def test_data_that_no_task_takes() -> None:
         made(_values(), data={"path": "photos"})
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"backbone": "moe_vit", "train": {"adapt": {"preset": "paper"}}},
+        {"tasks": {"a": {"data": [1]}}},
+        {"tasks": {"a": 7}},
+    ],
+)
+def test_what_is_no_section_is_told(values: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="settings of its own"):
+        make_config(values, data={"path": "scenes"})
+
+
+def test_a_way_to_transfer_beside_tasks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="--transfer ft is for a run whose task has no name"):
+        choose_recipe(None, "ft", ["tasks.labels.image_size=64"], {"data": {"path": "scenes"}})
+
+
 def test_presets_of_adaptive_selection() -> None:
     """The paper's figures and its released code's; what is said beside them counts."""
     config = make_config(_values(train={**STEPS, "adapt": {"preset": "paper"}}))
@@ -256,6 +275,7 @@ def test_the_model_of_a_recipe(name: str) -> None:
         ),
         ({"tasks": {"a": LABELS}}, ["experts.count=4"], r"experts is called backbone\.options\.experts now"),
         ({"tasks": {"a": LABELS}}, ["train.judge_every=4"], r"train\.judge_every is called train\.evaluate_every now"),
+        ({}, ["backbone.options.weights=vit_tiny"], r"backbone\.options\.weights is called backbone\.weights now"),
         ({"tasks": {"a": {**LABELS, "rate": 2}}}, [], r"tasks\.a\.rate is called tasks\.a\.lr_scale now"),
         ({"tasks": {"a": OBJECTS}}, ["tasks.a.detector.stages=1"], r"tasks\.a\.detector is called tasks\.a\.head now"),
     ],
@@ -286,5 +306,6 @@ def test_stored_settings_of_earlier_versions_are_renamed() -> None:
     assert (adapt.enabled, adapt.min_decrease, adapt.max_experts, adapt.every) == (True, 0.1, 3, 5)
     assert (config.train.steps, config.train.evaluate_every, config.train.keep) == (7, 3, "last")
     assert config.optimiser.options["backbone_rate"] == 1
+    assert config.train.weigh_costs  # as that version did
     one = config_of(migrated({"task": "single_label", "data": {"path": "scenes"}}))
     assert one.only.kind == "single_label"
