@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from manylabel import run
-from manylabel.model import Model
+from manylabel.model import TaskModel
 
 
 @pytest.mark.slow
@@ -22,7 +22,7 @@ def test_linear_probe_on_coco(coco_small: Path, tmp_path: Path, monkeypatch: pyt
     def touched(*_arguments: object) -> None:
         raise AssertionError("the backbone was used although its features are cached")
 
-    monkeypatch.setattr(Model, "features", touched)
+    monkeypatch.setattr(TaskModel, "features", touched)
     second = run.train(str(coco_small), out=tmp_path / "second", transfer="lp", settings=["train.seed=1"])
     assert second.mAP is not None
     assert second.mAP >= 58.5
