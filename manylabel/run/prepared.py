@@ -28,7 +28,6 @@ from manylabel.training.phase import Phase, Prepared
 from manylabel.training.work import Parts, TaskAtWork
 
 HEAD_FIRST = "head_first"  # folder of that phase
-OF_EXPERTS, OF_LABELS = 0.01, 0.1  # shares that are held out where nobody says another
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,8 @@ class WorkMaker:
 
     def _held_out(self, name: str) -> float:
         """Share of a task's training images by whose loss something finds its capacity; 0 = nothing does."""
-        told = self.config.train.adapt.held_out
-        if self.model.heads[name].adapts:
-            return OF_LABELS if told is None else told
-        return (OF_EXPERTS if told is None else told) if self.adapts else 0.0
+        share = self.config.train.adapt.held_out or 0.0
+        return share if self.adapts or self.model.heads[name].adapts else 0.0
 
     def _bad_images(self, name: str, table: Table, resume: bool) -> BadImages:
         listed = task_folder(self.folder, self.config, name) / BAD_IMAGES

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from manylabel.backbone import resolved
-from manylabel.config import Config, TaskConfig, config_of, has_one_task, migrated
+from manylabel.config import AdaptConfig, Config, TaskConfig, config_of, has_one_task, migrated
 from manylabel.error import ConfigError
 from manylabel.loss import LOSSES
 from manylabel.neck import NECKS
@@ -22,6 +22,8 @@ from manylabel.text import EMBEDDERS
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
 from manylabel.training.phase import MEAN
 
+OF_EXPERTS, OF_LABELS = 0.01, 0.1  # shares of the training images that are held out where nobody says another
+
 
 def resolve(config: Config) -> Config:
     """Wrong names and options are errors, and so are combinations that make no sense."""
@@ -33,6 +35,7 @@ def resolve(config: Config) -> Config:
             )
     config = replace(config, tasks={name: _task(name, task, several) for name, task in config.tasks.items()})
     _check_train(config)
+    config = replace(config, train=replace(config.train, adapt=_adapt(config)))
     config = with_absolute_paths(
         replace(
             config,
@@ -48,6 +51,15 @@ def resolve(config: Config) -> Config:
 def stored_config(values: Mapping[str, Any]) -> Config:
     """Of a run's or a bundle's own file, whatever version wrote it."""
     return config_of(migrated(values))
+
+
+def _adapt(config: Config) -> AdaptConfig:
+    """With the share that is held out written out, where something adapts."""
+    adapt = config.train.adapt
+    heads = any(task.head.options.get("adaptive") for task in config.tasks.values())
+    if adapt.held_out is not None or not (heads or adapt.enabled):
+        return adapt
+    return replace(adapt, held_out=OF_LABELS if heads else OF_EXPERTS)
 
 
 def _task(name: str, task: TaskConfig, several: bool) -> TaskConfig:

@@ -56,9 +56,9 @@ def label_figures(bundle: TaskBundle, judged: Table, scored: Scored, *, fitted_h
     for label, share in zip(figures["labels"], shares_of_labels(scored.shares, judged.matrix) or [], strict=False):
         label.update(share)
     if scored.use is not None and scored.use.gates.capacity is not None:
-        figures["notes"].append(
-            "how many shared experts a label may use was found by its loss on held-out training images"
-        )
+        earlier = bundle.run.train.adapt.held_out is None  # versions that held out none decided by the val images
+        where = "the val images" if earlier else "held-out training images"
+        figures["notes"].append(f"how many shared experts a label may use was found by its loss on {where}")
     return figures | use_figures(scored.use)
 
 

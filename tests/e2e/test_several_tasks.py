@@ -137,7 +137,7 @@ def test_what_others_left_in_a_folder_stays(tmp_path: Path) -> None:
     assert (tmp_path / "tasks" / "todo.txt").read_text() == "mine"
     with pytest.raises(ConfigError, match=r"started with other settings \(train\.seed: 0 → 7\)"):
         _train(tmp_path, resume=True, seed=7)
-    with pytest.raises(ConfigError, match="every task of this recipe names its own data; leave elsewhere out"):
+    with pytest.raises(ConfigError, match="was started with other data than elsewhere; resume it without naming any"):
         _train(tmp_path, resume=True, data={"path": "elsewhere"})
     (tmp_path / "labels.csv").write_text("file_name,labels\n")
     settings = [f"tasks.labels.data.path={tmp_path / 'labels.csv'}"]
