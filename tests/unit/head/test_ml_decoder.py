@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from manylabel.bench.heads import pair
+from benchmarks.heads import pair
 from manylabel.config import Part
 from manylabel.error import ConfigError
 from manylabel.features import FINAL, Features

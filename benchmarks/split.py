@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from manylabel.bench.table import Row, less_is_better
+from benchmarks.table import Row, less_is_better
 from manylabel.data.stratify import stratified_folds
 from manylabel.error import ConfigError
 from manylabel.labels import PRESENT

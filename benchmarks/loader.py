@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 from torch.utils.data import DataLoader
 
-from manylabel.bench.table import Row, interleave
+from benchmarks.table import Row, interleave
 from manylabel.data.dataset import ImageDataset, pixel_loader
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.scenes import scene_image

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from manylabel.bench.cost import EXPLAINED, HSQ_CASES, chosen_rows, measure, paper_rows
-from manylabel.bench.table import write_rows
+from benchmarks.cost import EXPLAINED, HSQ_CASES, chosen_rows, measure, paper_rows
+from benchmarks.table import write_rows
 from manylabel.error import ConfigError
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from benchmarks.table import Row, less_is_better
 from manylabel.allocator import keep_memory
-from manylabel.bench.table import Row, less_is_better
 from manylabel.console import warn
 from manylabel.expert import MLPBank, Router, SparseExperts, importance_loss, load_loss
 

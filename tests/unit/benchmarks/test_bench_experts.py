@@ -9,8 +9,8 @@ import torch
 from clock import Clock
 from clock import clock as clock
 
-from manylabel.bench import run_bench
-from manylabel.bench.experts import PEERS, best
+from benchmarks import run_bench
+from benchmarks.experts import PEERS, best
 
 
 @pytest.fixture(autouse=True)

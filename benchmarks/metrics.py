@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from manylabel.bench.table import Row, interleave, less_is_better
+from benchmarks.table import Row, interleave, less_is_better
 from manylabel.error import ManylabelError
 from manylabel.metric import average_precision
 

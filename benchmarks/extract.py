@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from benchmarks.table import Row
 from manylabel import console
-from manylabel.bench.table import Row
 from manylabel.config import Config, DataConfig, make_config
 from manylabel.data.read import read_table
 from manylabel.data.source import FileSource
@@ -72,7 +72,7 @@ def run(data: str, images: int, backbone: str, workers: int) -> list[Row]:
 def _in_own_process(side: str, data: str, images: int, backbone: str, workers: int, out: Path) -> Turn:
     arguments = [side, data, str(images), backbone, str(workers), str(out)]
     done = subprocess.run(
-        [sys.executable, "-m", "manylabel.bench.extract", *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "benchmarks.extract", *arguments], capture_output=True, text=True, check=False
     )
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["without a word"])[-1]

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from benchmarks.table import Row, interleave, less_is_better
 from manylabel.allocator import keep_memory
-from manylabel.bench.table import Row, interleave, less_is_better
 from manylabel.config import Part
 from manylabel.core.output import Output
 from manylabel.features import FINAL, Features

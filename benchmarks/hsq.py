@@ -8,9 +8,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from benchmarks.memory import peak_megabytes
+from benchmarks.table import Row, interleave, less_is_better
 from manylabel.allocator import keep_memory
-from manylabel.bench.memory import peak_megabytes
-from manylabel.bench.table import Row, interleave, less_is_better
 from manylabel.head.hybrid_sharing import HybridSharingLayer
 
 LOOPS = "Algorithm 1 in Python loops"

@@ -1,4 +1,6 @@
-"""Benchmarks: ours and a peer in the same process, interleaved, on the same inputs."""
+"""Benchmarks: ours and a peer in the same process, interleaved, on the same inputs.
+
+`manylabel bench` runs them in a clone of the repository; the installed package comes without them."""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from manylabel.error import ConfigError
 from manylabel.suggest import closest
 
 if TYPE_CHECKING:
-    from manylabel.bench.table import Row
+    from benchmarks.table import Row
 
 BENCHES = ("metrics", "loader", "split", "heads", "hsq", "experts")  # and cost, which counts instead of measuring
 
@@ -18,5 +20,5 @@ def run_bench(name: str, quick: bool = False) -> list[Row]:
     """The rows of one benchmark; each is a module of this package with a `run`."""
     if name not in BENCHES:
         raise ConfigError(f"there is no benchmark {name!r}{closest(name, BENCHES)}")
-    rows: list[Row] = importlib.import_module(f"manylabel.bench.{name}").run(quick)
+    rows: list[Row] = importlib.import_module(f"benchmarks.{name}").run(quick)
     return rows

@@ -13,9 +13,9 @@ from rich import box
 from rich.table import Table
 from torch import nn
 
+from benchmarks.cost import options_of
+from benchmarks.memory import peak_megabytes
 from manylabel.allocator import keep_memory
-from manylabel.bench.cost import options_of
-from manylabel.bench.memory import peak_megabytes
 from manylabel.config import Part
 from manylabel.features import FINAL, Features
 from manylabel.head import HEADS

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from manylabel.bench import hsq
-from manylabel.bench.memory import peak_megabytes
-from manylabel.bench.speed import print_speeds, speeds
-from manylabel.bench.table import write_rows
+from benchmarks import hsq
+from benchmarks.memory import peak_megabytes
+from benchmarks.speed import print_speeds, speeds
+from benchmarks.table import write_rows
 from manylabel.error import ConfigError
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from manylabel.bench import run_bench
+from benchmarks import run_bench
 
 
 def test_quick_loader_benchmark_gives_rows_of_rates() -> None:
