@@ -103,8 +103,8 @@ def evaluate(
         name: _evaluated(bundle.tasks[name], one, scored[name], known, accelerator) for name, one in asked.items()
     }
     if not told_by_task(bundle.config):
-        (one,) = evaluated.values()
-        return one.results(), one.details(read_history(home / "metrics.jsonl"))
+        (alone,) = evaluated.values()
+        return alone.results(), alone.details(read_history(home / "metrics.jsonl"))
     return describe_tasks(bundle.model, {name: one.summary(bundle.model) for name, one in evaluated.items()}), {}
 
 
