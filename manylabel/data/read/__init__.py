@@ -11,9 +11,7 @@ import numpy as np
 
 from manylabel.config import DataConfig, parse
 from manylabel.data.read import (
-    automl,
     coco,
-    createml,
     csv,
     fiftyone,
     folders,
@@ -26,7 +24,6 @@ from manylabel.data.read import (
     nus_wide_zsl,
     open_images,
     parquet,
-    visual_genome,
     voc,
     webdataset,
     yolo,
@@ -57,12 +54,9 @@ _MODULES = (  # the first that recognises a path reads it
     nus_wide,
     nus_wide_zsl,
     fiftyone,
-    createml,
     label_studio,
-    visual_genome,
     yolo,
     imagefolder,
-    automl,
     json_rows,
     parquet,
     jsonl,
