@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from manylabel.config import DataConfig
-from manylabel.data.read.image_names import ImageNames, names_of
+from manylabel.data.finder import ImageNames, names_of
 from manylabel.data.read.row_value import listed_names
 from manylabel.data.read.text_file import read_json
 from manylabel.data.record import Reading, Record
@@ -39,16 +39,7 @@ def read_labels_json(path: Path, file: Path, config: DataConfig) -> Reading:
             key = images.key(*names_of(places.get(name, name)))
             yield Record(key, where, present=_names(value, classes, where))
 
-    return Reading(
-        "fiftyone",
-        path,
-        images.source,
-        records,
-        labels=classes or None,
-        total=len(given),
-        name=file.parent.name,
-        notes=notes,
-    )
+    return Reading(path, images.source, records, classes or None, name=file.parent.name, notes=notes)
 
 
 def _names(value: Any, classes: tuple[str, ...] | None, where: str) -> tuple[str, ...]:

@@ -16,11 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from manylabel.config import DataConfig
+from manylabel.data.finder import image_root
 from manylabel.data.read.folder_entry import is_folder
-from manylabel.data.read.format import Format
-from manylabel.data.read.places import image_root
 from manylabel.data.read.text_file import text_lines
-from manylabel.data.record import Reading, Record
+from manylabel.data.record import Format, Reading, Record
 from manylabel.data.source import FileSource
 from manylabel.data.walk import ImageIndex
 from manylabel.error import DataError
@@ -216,9 +215,7 @@ def open_nus_wide(path: Path, config: DataConfig) -> Reading:
             present = tuple(concepts[np.flatnonzero(truth.matrix[row])])
             yield Record(keys.find(name), truth.where(row), present, split=split)
 
-    return Reading(
-        "nus-wide", folder, source, records, labels=truth.concepts, total=len(truth.names), name="NUS-WIDE", notes=notes
-    )
+    return Reading(folder, source, records, truth.concepts, name="NUS-WIDE", notes=notes)
 
 
 def _sniff(path: Path) -> str:

@@ -15,8 +15,8 @@ import numpy as np
 
 from manylabel.config import DataConfig
 from manylabel.console import counting
+from manylabel.data.finder import image_root
 from manylabel.data.read.folder_entry import is_folder
-from manylabel.data.read.format import Format
 from manylabel.data.read.open_images_classes import Classes
 from manylabel.data.read.open_images_rows import (
     ABSENT_BIT,
@@ -28,8 +28,7 @@ from manylabel.data.read.open_images_rows import (
     Boxes,
     rows_at_hand,
 )
-from manylabel.data.read.places import image_root
-from manylabel.data.record import Reading, Record, Thing
+from manylabel.data.record import Format, Reading, Record, Thing
 from manylabel.data.source import FileSource
 from manylabel.data.table import SPLITS
 from manylabel.data.walk import walk_images
@@ -227,7 +226,7 @@ def open_open_images(path: Path, config: DataConfig) -> Reading:
             notes.append(note)
 
     labels = names if classes.closed else None
-    return Reading("open-images", path, source, records, labels=labels, rest=UNKNOWN, total=total, notes=notes)
+    return Reading(path, source, records, labels, UNKNOWN, notes=notes)
 
 
 def _record(

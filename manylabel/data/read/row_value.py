@@ -39,14 +39,6 @@ def names_in_text(text: str, where: str) -> tuple[str, ...]:
     return listed_names(values, where)
 
 
-def one_name(value: Any, where: str, what: str) -> str:
-    """The single name that a value must be; `what` is said of it when it is not."""
-    names = listed_names(value, where)
-    if len(names) != 1:
-        raise DataError(f"{where}: {what}; fill it in or delete it")
-    return names[0]
-
-
 def listed_names(value: Any, where: str) -> tuple[str, ...]:
     """Names from a list, a single name, or nothing; whole numbers become names."""
     if value is None or (isinstance(value, float) and math.isnan(value)):

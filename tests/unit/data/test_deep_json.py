@@ -11,7 +11,7 @@ from command import real_manylabel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manylabel.data.read.text_file import ShallowJson
+from manylabel.storage.json_depth import ShallowJson
 
 values = st.recursive(
     st.none() | st.integers() | st.text(alphabet='[]{}"\\ab', max_size=8),
@@ -66,4 +66,5 @@ def test_a_label_file_with_such_a_number_is_an_error(tmp_path: Path) -> None:
     path.write_text('{"images": [' + "9" * 5000 + "]}")
     answer = real_manylabel("data", "check", path)  # it ended the process
     assert answer.returncode == 2
-    assert "a number of more than 2000 digits" in answer.stderr
+    assert "labels.json" in answer.stderr
+    assert "Integer value out of range" in answer.stderr
