@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Any, cast
+from typing import Any
 
 from manylabel.config import DataConfig
 from manylabel.data.finder import ImageNames, names_of
 from manylabel.data.read.label_studio_config import configured_labels
 from manylabel.data.read.label_studio_min import full_task, is_min_item, same_image
 from manylabel.data.read.label_studio_result import Answer, read_answer
-from manylabel.data.read.label_studio_task import GivenTask
 from manylabel.data.read.row_value import listed_names
 from manylabel.data.read.text_file import decode_json, first_item, json_kind
 from manylabel.data.record import Format, Reading, Record
@@ -59,7 +58,7 @@ def read_label_studio(path: Path, config: DataConfig) -> Reading:
     return Reading(path, images.source, lambda: iter(records), labels, rest, notes=notes)
 
 
-def _tasks(path: Path) -> Iterator[tuple[str, GivenTask]]:
+def _tasks(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, task) in the full form; the items of JSON-MIN that are about one image become one task."""
     numbered = enumerate(decode_json(path), 1)
     for _, together in groupby(numbered, key=lambda entry: same_image(entry[1]) or entry[0]):
@@ -69,7 +68,7 @@ def _tasks(path: Path) -> Iterator[tuple[str, GivenTask]]:
         if not isinstance(first, dict):
             raise DataError(f"{where}: {brief(first)} is no task; export it again")
         in_short = is_min_item(first)
-        task = full_task([item for _, item in items], IMAGE_FIELDS) if in_short else cast(GivenTask, dict(first))
+        task = full_task([item for _, item in items], IMAGE_FIELDS) if in_short else dict(first)
         if "id" in task:
             where += f" (id {task['id']})"
         if not isinstance(task.get("data"), dict):
@@ -79,7 +78,7 @@ def _tasks(path: Path) -> Iterator[tuple[str, GivenTask]]:
         yield where, task
 
 
-def _record(task: GivenTask, where: str, source: str, images: ImageNames, tally: _Tally) -> Record | None:
+def _record(task: dict[str, Any], where: str, source: str, images: ImageNames, tally: _Tally) -> Record | None:
     """The task as a record; None where nobody has said anything about the image yet."""
     data = task["data"]
     key = images.key(*names_of(_image(data, where)))
