@@ -1,4 +1,4 @@
-"""FiftyOne folders: samples.json (FiftyOneDataset) or labels.json with data/ (FiftyOneImageClassificationDataset)."""
+"""FiftyOne folders: samples.json (FiftyOneDataset)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 from manylabel.config import DataConfig
 from manylabel.data.finder import ImageNames
-from manylabel.data.read.fiftyone_labels import read_labels_json
 from manylabel.data.read.row_value import corner_box, finite_numbers, listed_names
 from manylabel.data.read.text_file import decode_json, json_kind, mentions, read_json
 from manylabel.data.record import Format, Reading, Record, Thing
@@ -23,24 +22,11 @@ USUAL = "ground_truth"
 
 
 def read_fiftyone(path: Path, config: DataConfig) -> Reading:
-    """The folder, or its samples.json or labels.json."""
+    """The folder, or its samples.json."""
     file = path if path.is_file() else path / "samples.json"
-    if path.is_dir() and not file.is_file():
-        file = path / "labels.json"
-    if not file.is_file():
-        raise DataError(f"{path} holds neither samples.json nor labels.json of FiftyOne")
-    if json_kind(file) != "object":
-        raise DataError(f'{file}: it must be an object {{"samples": …}} or {{"labels": …}}; export it again')
-    return _read_samples(path, file, config) if mentions(file, b'"samples"') else read_labels_json(path, file, config)
-
-
-def _read_samples(path: Path, file: Path, config: DataConfig) -> Reading:
-    samples = decode_json(file).get("samples")
-    if not isinstance(samples, list) or not samples:
-        raise DataError(f"{file} holds no samples; there is nothing to read")
-    for number, sample in enumerate(samples, 1):
-        if not isinstance(sample, dict):
-            raise DataError(f"{file.name}, sample {number}: {brief(sample)} is no sample; export it again")
+    if file.name == "labels.json" or not file.is_file():
+        raise DataError(f"{path} holds no samples.json of FiftyOne; export it as a FiftyOneDataset")
+    samples = _samples(file)
     kinds: dict[str, str] = {}  # field with labels → its _cls
     for sample in samples:
         for name, value in sample.items():
@@ -61,6 +47,19 @@ def _read_samples(path: Path, file: Path, config: DataConfig) -> Reading:
     classes = _classes(file.parent / "metadata.json", whole or parts or "")
     rest = UNKNOWN if any("absent_labels" in sample for sample in samples) else ABSENT
     return Reading(path, images.source, records, classes, rest, name=file.parent.name, notes=notes)
+
+
+def _samples(file: Path) -> list[dict[str, Any]]:
+    content = decode_json(file)
+    if not isinstance(content, dict):
+        raise DataError(f'{file}: it must be an object {{"samples": …}}; export it again')
+    samples = content.get("samples")
+    if not isinstance(samples, list) or not samples:
+        raise DataError(f"{file} holds no samples; there is nothing to read")
+    for number, sample in enumerate(samples, 1):
+        if not isinstance(sample, dict):
+            raise DataError(f"{file.name}, sample {number}: {brief(sample)} is no sample; export it again")
+    return samples
 
 
 def _field(kinds: dict[str, str], wanted: tuple[str, ...], file: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""Label Studio exports: JSON (tasks with annotations) and JSON-MIN. What several annotators say is put together.
+"""Label Studio exports (JSON: tasks with annotations). What several annotators say is put together.
 
 A label is present where more than half of the annotators gave it, and unknown where only some did.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from reprlib import repr as brief
 from typing import Any
@@ -16,7 +15,6 @@ from typing import Any
 from manylabel.config import DataConfig
 from manylabel.data.finder import ImageNames, names_of
 from manylabel.data.read.label_studio_config import configured_labels
-from manylabel.data.read.label_studio_min import full_task, is_min_item, same_image
 from manylabel.data.read.label_studio_result import Answer, read_answer
 from manylabel.data.read.row_value import listed_names
 from manylabel.data.read.text_file import decode_json, first_item, json_kind
@@ -25,6 +23,7 @@ from manylabel.data.walk import is_image_name
 from manylabel.error import DataError
 from manylabel.labels import ABSENT, UNKNOWN
 
+MIN_SIGNS = ("annotation_id", "annotator", "lead_time")
 IMAGE_FIELDS = ("image", "img", "image_url", "url", "photo", "picture")
 
 
@@ -59,23 +58,24 @@ def read_label_studio(path: Path, config: DataConfig) -> Reading:
 
 
 def _tasks(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(place, task) in the full form; the items of JSON-MIN that are about one image become one task."""
-    numbered = enumerate(decode_json(path), 1)
-    for _, together in groupby(numbered, key=lambda entry: same_image(entry[1]) or entry[0]):
-        items = list(together)
-        number, first = items[0]
+    """(place, task) of every one."""
+    for number, task in enumerate(decode_json(path), 1):
         where = f"{path.name}, task {number}"
-        if not isinstance(first, dict):
-            raise DataError(f"{where}: {brief(first)} is no task; export it again")
-        in_short = is_min_item(first)
-        task = full_task([item for _, item in items], IMAGE_FIELDS) if in_short else dict(first)
+        if not isinstance(task, dict):
+            raise DataError(f"{where}: {brief(task)} is no task; export it again")
         if "id" in task:
             where += f" (id {task['id']})"
         if not isinstance(task.get("data"), dict):
-            raise DataError(f"{where}: no 'data' with the image; export it as JSON or JSON-MIN")
+            form = " (this is JSON-MIN, which does not tell answers from other fields)" if _is_min(task) else ""
+            raise DataError(f"{where}: no 'data' with the image{form}; export it as JSON")
         if "annotations" not in task and "completions" in task:  # how old versions call them
             task["annotations"] = task["completions"]
         yield where, task
+
+
+def _is_min(item: Any) -> bool:
+    """The short export, with everything of an annotation at the top."""
+    return isinstance(item, dict) and "data" not in item and any(sign in item for sign in MIN_SIGNS)
 
 
 def _record(task: dict[str, Any], where: str, source: str, images: ImageNames, tally: _Tally) -> Record | None:
@@ -158,7 +158,7 @@ def _sniff(path: Path) -> str:
         return ""
     if isinstance(item.get("data"), dict) and any(key in item for key in ("annotations", "predictions", "completions")):
         return "tasks with annotations" if "predictions" not in item or item.get("annotations") else "tasks"
-    return "JSON-MIN" if is_min_item(item) else ""
+    return "JSON-MIN" if _is_min(item) else ""
 
 
 FORMAT = Format("label-studio", "Label Studio", _sniff, read_label_studio)

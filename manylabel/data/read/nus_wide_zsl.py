@@ -83,7 +83,6 @@ def open_nus_wide_zsl(path: Path, config: DataConfig) -> Reading:
     ]
     source = FileSource(image_root(folder, [], config, notes))
     keys = ImageKeys(source.root, truth.names)
-    concepts = np.array(truth.concepts, dtype=object)
 
     def records() -> Iterator[Record]:
         for name, where, present in tags.rows():
@@ -97,8 +96,7 @@ def open_nus_wide_zsl(path: Path, config: DataConfig) -> Reading:
             if split == "train":
                 yield Record(keys.find(name), where, present, unknown=unseen, split=split)
             else:
-                found = tuple(concepts[np.flatnonzero(truth.matrix[row])])
-                yield Record(keys.find(name), where, present + found, split=split)
+                yield Record(keys.find(name), where, present + truth.present(row), split=split)
 
     return Reading(folder, source, records, seen + unseen, name="NUS-WIDE 925/81", notes=notes)
 

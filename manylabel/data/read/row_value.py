@@ -103,3 +103,14 @@ def finite_numbers(value: Any, count: int, where: str) -> list[float]:
     if len(numbers) != count or len(given) != count:
         raise DataError(f"{where}: {value!r:.60} is not {count} numbers")
     return numbers
+
+
+def number_in(text: str | None, where: str) -> float:
+    """The finite number that a text must be."""
+    try:
+        value = float(text or "")
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise DataError(f"{where}: {str(text)[:40]!r} is not a number; mend it")
+    return value

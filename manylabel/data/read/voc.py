@@ -6,7 +6,6 @@ Pixels in the XML are numbered from 1 and the last one is part of the box; ours 
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from manylabel.config import DataConfig
 from manylabel.data.mask import VOID, LabelImage
+from manylabel.data.read.row_value import number_in
 from manylabel.data.read.voc_files import VocFolder, voc_folders
 from manylabel.data.read.xml_file import parse_xml
 from manylabel.data.record import Box, Format, Reading, Record, Thing
@@ -128,17 +128,7 @@ def _box(item: Element, name: str, where: str) -> Box:
     frame = item.find("bndbox")
     if frame is None:
         raise DataError(f"{where} ({name}): it has no <bndbox>; draw its box or delete the object")
-    values = []
-    for corner in CORNERS:
-        text = frame.findtext(corner)
-        try:
-            value = float(text or "")
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise DataError(f"{where} ({name}): <{corner}> is {text!r}, not a number; mend it")
-        values.append(value)
-    left, top, right, bottom = values
+    left, top, right, bottom = (number_in(frame.findtext(c), f"{where} ({name}), <{c}>") for c in CORNERS)
     if left > right or top > bottom:
         raise DataError(
             f"{where} ({name}): the box ends at ({right:g}, {bottom:g}) before it begins ({left:g}, {top:g})"
