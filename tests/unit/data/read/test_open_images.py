@@ -176,8 +176,8 @@ def test_boxes_of_an_image_that_cannot_be_read_are_left_out_and_said(folder: Pat
     [
         ("aa00,x,/m/0cat,1,0.2,1.4,0,1,0,0,0", r"bbox.csv, row 2: the box from \(0.2, 0\) to \(1.4, 1\) is outside"),
         ("aa00,x,/m/0cat,1,0.9,0.1,0,1,0,0,0", r"bbox.csv, row 2: the box ends before it begins"),
-        ("aa00,x,/m/0cat,1,left,1,0,1,0,0,0", r"bbox.csv, row 2: XMin 'left' is not a number"),
-        ("aa00,x,/m/0cat,1,nan,1,0,1,0,0,0", r"bbox.csv, row 2: XMin 'nan' is not a number"),
+        ("aa00,x,/m/0cat,1,left,1,0,1,0,0,0", r"bbox.csv, row 2, XMin: 'left' is not a number"),
+        ("aa00,x,/m/0cat,1,nan,1,0,1,0,0,0", r"bbox.csv, row 2, XMin: 'nan' is not a number"),
         ("aa00,x,/m/0cow,1,0,1,0,1,0,0,0", r"bbox.csv, row 2: label '/m/0cow' is not in the class descriptions"),
     ],
 )
@@ -198,7 +198,7 @@ def test_a_box_outside_can_be_cut(folder: Path) -> None:
     ("rows", "message"),
     [
         ("aa00,verification,/m/0cow,1\n", r"row 2: label '/m/0cow' is not in the class descriptions"),
-        ("aa00,verification,/m/0cat,yes\n", r"row 2: Confidence 'yes' is not a number"),
+        ("aa00,verification,/m/0cat,yes\n", r"row 2, Confidence: 'yes' is not a number"),
         ("aa00,verification,/m/0cat,2\n", r"row 2: Confidence '2' is neither 1 \(present\) nor 0"),
         ("aa00,verification\n", r"row 2: 2 cells where the header has 4"),
         ("aa00,verification,/m/0cat,1\nnot-here,verif", r"row 3: 2 cells where the header has 4; the file is cut off"),
