@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from manylabel.config.option import Part, option
+from manylabel.error import ConfigError
 from manylabel.require import require
 
 
@@ -28,6 +29,22 @@ class ScenesConfig:
 
 
 @dataclass(frozen=True)
+class PartsConfig:
+    """Official parts of the data (train, val, test) that make up the part to train on and the part to judge on."""
+
+    train: tuple[str, ...] = option((), "official parts to train on, e.g. train,val; none = as the data says")
+    val: tuple[str, ...] = option((), "official parts to judge on while training, e.g. test")
+
+    def __post_init__(self) -> None:
+        for name, parts in (("train", self.train), ("val", self.val)):
+            for part in parts:
+                require(part in ("train", "val", "test"), f"data.parts.{name}", part, "train, val or test")
+        require(bool(self.train) == bool(self.val), "data.parts", "one of its two", "both train and val, or neither")
+        both = sorted({*self.train} & {*self.val})
+        require(not both, "data.parts", ", ".join(both), "in train or in val, not in both")
+
+
+@dataclass(frozen=True)
 class DataConfig:
     """Which images and labels, and how they are read."""
 
@@ -42,6 +59,8 @@ class DataConfig:
     boxes: Literal["error", "clip"] = option("error", "what a box that reaches out of its image does")
     ignore_columns: tuple[str, ...] = option((), "columns that are neither labels nor anything else we need")
     allow_markup: bool = option(False, "accept label names that look like HTML or hold control characters")
+    parts: PartsConfig = option(PartsConfig(), "which official parts are trained on and judged on")
+    unlabelled: Literal["keep", "drop"] = option("keep", "what happens to images that show none of the labels")
     split_file: str | None = option(None, "which image is in which part: a CSV made by 'manylabel data split'")
     fold: int | None = option(None, "with a split_file of folds: the one to judge on")
     validation_share: float = option(0.2, "share held out when the data has no split column")
@@ -52,6 +71,8 @@ class DataConfig:
     def __post_init__(self) -> None:
         require(0 < self.validation_share < 1, "data.validation_share", self.validation_share, "between 0 and 1")
         require(0 <= self.max_bad_share <= 1, "data.max_bad_share", self.max_bad_share, "between 0 and 1")
+        if self.parts.train and self.split_file:
+            raise ConfigError("data.parts and data.split_file both say what is trained on; choose one")
         require(self.workers >= 0, "data.workers", self.workers, "0 or more")
 
 

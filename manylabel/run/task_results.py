@@ -28,7 +28,9 @@ from manylabel.training.scoring import Scored
 
 def chosen_here(bundle: TaskBundle) -> str:
     of_what = " of the seen labels" if bundle.unseen is not None else ""
-    return f"the epoch was chosen by the {bundle.task.goal}{of_what} on these images, which flatters it a little"
+    official = " + ".join(bundle.config.data.parts.val)
+    which = f"these images (the official {official})" if official else "these images"
+    return f"the epoch was chosen by the {bundle.task.goal}{of_what} on {which}, which flatters it a little"
 
 
 def chooses(config: Config, task: str) -> bool:
