@@ -17,9 +17,9 @@ class LayerUse(TypedDict):
 
     experts: int
     state: str  # collapsed, uniform, specialised or mixed
-    load: float
-    highest: float
     entropy: float
+    highest: float
+    label_entropy: float
     divergence: float
     collapsed: int
     similarity: float | None
@@ -62,9 +62,9 @@ def _layer(summary: GateSummary) -> LayerUse:
     return {
         "experts": summary.experts,
         "state": summary.state,
-        "load": round(summary.load, 4),
-        "highest": round(summary.highest, 4),
         "entropy": round(summary.entropy, 4),
+        "highest": round(summary.highest, 4),
+        "label_entropy": round(summary.label_entropy, 4),
         "divergence": round(summary.divergence, 4),
         "collapsed": summary.collapsed,
         "similarity": None if summary.similarity is None else round(summary.similarity, 4),

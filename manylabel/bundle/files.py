@@ -58,7 +58,9 @@ READING = (
 )
 FORMAT = 1
 WEIGHTS, CONFIG, CARD, CHECKSUMS = "weights.safetensors", "config.yaml", "README.md", "checksums.json"
-ENDLESS = tuple(f"{at}selection.{name}" for at in ("backbone.body.", "") for name in ("best", "mark"))  # never measured
+ENDLESS = tuple(
+    f"{of}.{name}" for of in ("selection", "capacity") for name in ("best", "mark")
+)  # losses never measured
 MOST_PIXELS = 1024 * 1024  # of a blank image that a model is tried with
 
 

@@ -9,7 +9,7 @@ class GateFigures(TypedDict):
     """What the gates of a layer do, in shares of the highest possible."""
 
     state: str  # collapsed, uniform, specialised or mixed
-    entropy: float | None
+    label_entropy: float | None
     divergence: float | None
     similarity: float | None  # None where nobody looked
 

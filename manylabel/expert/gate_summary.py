@@ -21,9 +21,9 @@ State = Literal["collapsed", "uniform", "specialised", "mixed"]
 class GateSummary:
     """One layer in figures from 0 to 1. Perfectly specialised gates have the same load as perfectly uniform ones."""
 
-    load: float  # entropy of the weights averaged over gates: 1 = all experts are used alike, by whomever
+    entropy: float  # of the weights averaged over gates: 1 = all experts are used alike, by whomever
     highest: float  # share of the most used expert in that average
-    entropy: float  # of a gate's weights in an image, the mean: 0 = each takes one expert, 1 = each takes all alike
+    label_entropy: float  # of a gate's weights in an image, the mean: 0 = each takes one expert, 1 = each all alike
     divergence: float  # between gates: 0 = all have the same weights, 1 = they are as different as can be
     collapsed: int  # gates that give more than 90 % to one and the same expert, if most of them do
     gates: int
@@ -34,7 +34,7 @@ class GateSummary:
     def state(self) -> State:
         if self.collapsed:
             return "collapsed"
-        if self.entropy > EVEN:
+        if self.label_entropy > EVEN:
             return "uniform"
         return "specialised" if self.divergence > APART else "mixed"
 

@@ -60,7 +60,7 @@ def _figures(value: Any, where: str) -> GateFigures:
     given = mapping(value, where)
     return {
         "state": need_text(given, "state", where),
-        "entropy": need_number(given, "entropy", where, high=1.0),
+        "label_entropy": need_number(given, "label_entropy", where, high=1.0),
         "divergence": need_number(given, "divergence", where, high=1.0),
         "similarity": number(given.get("similarity"), f"{where}.similarity", low=-1.0, high=1.0),
     }

@@ -14,9 +14,9 @@ def gate_figures(use: ExpertUse | None) -> dict[str, float]:
     """For metrics.jsonl: what the gates of each layer do, in shares of the highest possible."""
     figures: dict[str, float] = {}
     for number, summary in enumerate(gate_summaries(use), start=1):
-        figures[f"gate_load_{number}"] = round(summary.load, 4)
-        figures[f"gate_highest_{number}"] = round(summary.highest, 4)
         figures[f"gate_entropy_{number}"] = round(summary.entropy, 4)
+        figures[f"gate_highest_{number}"] = round(summary.highest, 4)
+        figures[f"gate_label_entropy_{number}"] = round(summary.label_entropy, 4)
         figures[f"gate_divergence_{number}"] = round(summary.divergence, 4)
         figures[f"gates_collapsed_{number}"] = summary.collapsed
         if summary.similarity is not None:
@@ -45,8 +45,8 @@ def _wrong(summary: GateSummary, most_used: str) -> Iterator[str]:
         )
     if summary.state == "uniform":
         yield (
-            f"the gates weigh all experts alike (entropy {100 * summary.entropy:.0f} % of the highest possible), so labels "
-            f"choose nothing. {ADVICE}"
+            f"the gates weigh all experts alike (entropy {100 * summary.label_entropy:.0f} % of the highest possible), "
+            f"so labels choose nothing. {ADVICE}"
         )
     if summary.similarity is not None and summary.similarity > SAME:
         yield (

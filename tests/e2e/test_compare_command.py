@@ -35,13 +35,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_a_run_tells_what_its_gates_do(runs: dict[str, Path]) -> None:
     results = json.loads((runs["hsq-0"] / "results.json").read_text())
     assert [layer["experts"] for layer in results["experts"]["layers"]] == [4, 4]
-    assert all(0 <= layer[key] <= 1 for layer in results["experts"]["layers"] for key in ("entropy", "divergence"))
+    assert all(
+        0 <= layer[key] <= 1 for layer in results["experts"]["layers"] for key in ("label_entropy", "divergence")
+    )
     assert all(layer["similarity"] > 0.5 for layer in results["experts"]["layers"])  # they begin near one another
     assert all(1 <= label["experts_allowed"] <= 3 for label in results["labels"])
     assert results["model"]["gmacs"] > 0
     line = json.loads((runs["hsq-0"] / "metrics.jsonl").read_text().splitlines()[-1])
     assert {
-        "gate_entropy_1",
+        "gate_label_entropy_1",
         "gate_divergence_1",
         "expert_similarity_2",
         "gates_collapsed_1",

@@ -36,13 +36,15 @@ def test_specialised_uniform_and_collapsed_gates_are_told_apart() -> None:
     uniform = summary(torch.full((5, LABELS, EXPERTS), 1 / EXPERTS))
     collapsed = summary(one_hot([2] * LABELS))
     assert [found.state for found in (specialised, uniform, collapsed)] == ["specialised", "uniform", "collapsed"]
-    assert specialised.load > 0.95  # by the load alone the first two are the same
-    assert uniform.load == pytest.approx(1)
-    assert (specialised.entropy, uniform.entropy, collapsed.entropy) == pytest.approx((0, 1, 0), abs=1e-6)
-    assert specialised.divergence == pytest.approx(specialised.load)
+    assert specialised.entropy > 0.95  # by the load alone the first two are the same
+    assert uniform.entropy == pytest.approx(1)
+    assert (specialised.label_entropy, uniform.label_entropy, collapsed.label_entropy) == pytest.approx(
+        (0, 1, 0), abs=1e-6
+    )
+    assert specialised.divergence == pytest.approx(specialised.entropy)
     assert (uniform.divergence, collapsed.divergence) == pytest.approx((0, 0), abs=1e-6)
     assert (specialised.collapsed, uniform.collapsed, collapsed.collapsed) == (0, 0, LABELS)
-    assert collapsed.load == pytest.approx(0, abs=1e-6)
+    assert collapsed.entropy == pytest.approx(0, abs=1e-6)
     exact = summary(one_hot([0, 1, 2, 3, 2, 1]))
     assert exact.similarity == 0.5
 
@@ -51,7 +53,7 @@ def test_a_gate_that_chooses_anew_for_every_image_is_not_uniform() -> None:
     """Its mean weights are even; in each image it takes one expert."""
     turns = torch.eye(EXPERTS)[torch.arange(8) % EXPERTS][:, None].expand(-1, LABELS, -1)
     found = summary(turns)
-    assert found.entropy == pytest.approx(0, abs=1e-6)
+    assert found.label_entropy == pytest.approx(0, abs=1e-6)
     assert found.state == "mixed"
     assert found.divergence == pytest.approx(0, abs=1e-6)
 
@@ -62,7 +64,7 @@ def test_divergence_and_entropy_against_sums() -> None:
     found = summary(weights)
     h = lambda a: -sum(float(x) * np.log(float(x)) for x in a)  # noqa: E731
     per_image = [h(weights[b, g]) for b in range(5) for g in range(LABELS)]
-    assert found.entropy == pytest.approx(np.mean(per_image) / np.log(EXPERTS), abs=1e-5)
+    assert found.label_entropy == pytest.approx(np.mean(per_image) / np.log(EXPERTS), abs=1e-5)
     means = weights.mean(dim=0)
     jensen_shannon = h(means.mean(dim=0)) - np.mean([h(row) for row in means])
     assert found.divergence == pytest.approx(jensen_shannon / np.log(min(LABELS, EXPERTS)), abs=1e-5)

@@ -103,8 +103,8 @@ def details(names: list[str]) -> dict[str, Any]:
             "allowed": [1 for _ in names],
             "entropies": [[0.7 for _ in names], [0.01 for _ in names]],
             "summaries": [
-                {"state": "mixed", "entropy": 0.7, "divergence": 0.1, "similarity": None},
-                {"state": "collapsed", "entropy": 0.01, "divergence": 0.0, "similarity": -0.02},
+                {"state": "mixed", "label_entropy": 0.7, "divergence": 0.1, "similarity": None},
+                {"state": "collapsed", "label_entropy": 0.01, "divergence": 0.0, "similarity": -0.02},
             ],
         },
         "history": [{"epoch": 1, "loss": 0.21, "mAP": 40.1, "rate": 0.001, "seconds": 1.2}],
@@ -375,7 +375,7 @@ def changed(values: dict[str, Any], **changes: Any) -> dict[str, Any]:
         (
             results(NAMES),
             {"experts": {"experts": ["a"], "gates": ["b"], "layers": [[[0.5]]], "summaries": [{"state": "mixed"}]}},
-            "details.experts.summaries lacks the key 'entropy'",
+            "details.experts.summaries lacks the key 'label_entropy'",
         ),
         (results(NAMES), {"history": [{"loss": 1}]}, r"details.history\[0\] lacks the key 'epoch'"),
         (results(NAMES), {"mistakes": [{"kind": "odd"}]}, "must be 'missed' or 'false alarm'"),

@@ -28,7 +28,7 @@ def test_one_expert_that_takes_over_is_named() -> None:
     (sentence,) = gate_warnings(used(MIXED, TAKEN))
     assert "layer 2 of the head: 2 of 2 gates give more than 90 % to one expert (own 1), the labels' own" in sentence
     figures = gate_figures(used(MIXED, TAKEN, similarity=(0.2, 0.3)))
-    assert figures["gate_load_1"] > 0.9 > figures["gate_load_2"]
+    assert figures["gate_entropy_1"] > 0.9 > figures["gate_entropy_2"]
     assert figures["gates_collapsed_2"] == 2
     assert figures["experts_allowed"] == 2
     assert figures["expert_similarity_2"] == 0.3
@@ -38,9 +38,9 @@ def test_one_expert_that_takes_over_is_named() -> None:
 
 def test_gates_that_choose_nothing_are_not_taken_for_specialised_ones() -> None:
     uniform, specialised = gate_figures(used(EVEN)), gate_figures(used(APART))
-    assert uniform["gate_load_1"] == specialised["gate_load_1"] == 1  # all that was told once
-    assert (uniform["gate_entropy_1"], uniform["gate_divergence_1"]) == (1, 0)
-    assert specialised["gate_entropy_1"] < 0.1
+    assert uniform["gate_entropy_1"] == specialised["gate_entropy_1"] == 1  # all that was told once
+    assert (uniform["gate_label_entropy_1"], uniform["gate_divergence_1"]) == (1, 0)
+    assert specialised["gate_label_entropy_1"] < 0.1
     assert specialised["gate_divergence_1"] > 0.9
     (sentence,) = gate_warnings(used(EVEN))
     assert "weigh all experts alike (entropy 100 % of the highest possible), so labels choose nothing" in sentence
