@@ -23,7 +23,8 @@ def expert_similarity(shared: ExpertBank | None, own: ExpertBank | None) -> floa
 
 def _directions(bank: ExpertBank) -> Tensor:
     """Each expert's weights as one vector of length 1. [G, n, d]"""
-    parts = [bank.weight.movedim(2, 1).flatten(2)]
+    weights = bank.weight.movedim(2, 1).flatten(2)
     if bank.hidden is not None:
-        parts.append(bank.weight2.unflatten(0, (bank.owners, bank.count)).flatten(2))
-    return normalize(torch.cat(parts, dim=-1).float(), dim=-1)
+        second = bank.weight2.unflatten(0, (bank.owners, bank.count)).flatten(2)
+        weights = torch.cat([weights, second], dim=-1)
+    return normalize(weights.float(), dim=-1)
