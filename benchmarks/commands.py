@@ -138,6 +138,9 @@ def cost(
     head: Annotated[list[str] | None, typer.Option(help="any head; may be repeated")] = None,
     labels: Annotated[list[int] | None, typer.Option(help="number of labels; may be repeated", min=1)] = None,
     image_size: Annotated[list[int] | None, typer.Option(help="pixels; may be repeated", min=16)] = None,
+    table: Annotated[
+        list[str] | None, typer.Option(help="only this table of the papers, e.g. A.2; may be repeated")
+    ] = None,
     settings: HeadSettings = None,
     json_file: Json = None,
     overwrite: Overwrite = False,
@@ -146,14 +149,18 @@ def cost(
 
     \b
     manylabel bench cost
+    manylabel bench cost --table A.2
     manylabel bench cost --backbone resnet50 --head linear --head ml_decoder --labels 80 --labels 9605
     manylabel bench cost --backbone tresnet_l --head ml_decoder --set head.groups=20 --image-size 448 --json cost.json
     """
-    from benchmarks.cost import HSQ_CASES, chosen_rows, other_rows, paper_rows, print_costs
+    from benchmarks.cost import chosen_rows, other_rows, print_costs, rows_of_tables
     from benchmarks.table import write_rows
 
     check_output(json_file, overwrite)
-    if any((backbone, head, labels, image_size, settings)):
+    chosen = any((backbone, head, labels, image_size, settings))
+    if chosen and table:
+        raise ConfigError("--table is a table of the papers, with backbones and heads of its own: leave the others out")
+    if chosen:
         rows = chosen_rows(
             backbone or ["efficientnet_lite0"],
             head or ["linear", "ml_decoder", "query2label"],
@@ -164,7 +171,7 @@ def cost(
         print_costs(rows)
     else:
         rows = []
-        for part in (paper_rows(), paper_rows(HSQ_CASES), other_rows()):
+        for part in rows_of_tables(table) if table else [*rows_of_tables(), other_rows()]:
             print_costs(part)
             rows += part
     if json_file:

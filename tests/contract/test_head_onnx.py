@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from manylabel.config import Part
+from manylabel.config import Part, make_config
 from manylabel.engine import export
 from manylabel.engine.onnx import OnnxEngine
 from manylabel.error import EngineError
@@ -46,6 +46,7 @@ VARIANTS: list[tuple[str, int, dict[str, Any]]] = [
     ("hsq", 7, {**SMALL, "shared_experts": 3, "adaptive": True}),
     ("hsq", 1000, {**SMALL, "groups": 30, "classifier_hidden": 6}),
     ("hsq_linear", 5, SMALL),
+    ("hsq", 150, {**make_config("hsq-ml-decoder").only.head.options, **SMALL}),
 ]
 VARIANTS += [(name, 7, {}) for name in HEADS.names() if name not in {variant[0] for variant in VARIANTS}]
 

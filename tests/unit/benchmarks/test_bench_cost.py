@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from command import manylabel
 
 from benchmarks.cost import EXPLAINED, HSQ_CASES, chosen_rows, measure, paper_rows
 from benchmarks.table import write_rows
@@ -32,6 +33,18 @@ def test_sizes_of_the_hsq_paper() -> None:
         assert row.paper_parameters is not None
         assert row.parameters / 1e6 == pytest.approx(row.paper_parameters, rel=0.02)
         assert row.explanation
+        assert row.paper_gmacs is not None
+        assert row.as_counted == pytest.approx(row.paper_gmacs, rel=0.006)  # 8.35, 8.57, 8.66 for 8.4, 8.6, 8.7
+
+
+def test_tables_of_the_papers_are_printed_by_name() -> None:
+    answer = manylabel("bench", "cost", "--table", "A.2")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.count("resnet10t 576") == 3
+    assert "tresnet" not in answer.stdout
+    assert "as counted" in answer.stdout
+    assert "there is no table 'A.3'; did you mean 'A.2'" in manylabel("bench", "cost", "--table", "A.3").stderr
+    assert "leave the others out" in manylabel("bench", "cost", "--table", "A.2", "--head", "hsq").stderr
 
 
 def test_a_linear_layer_costs_what_it_has_weights() -> None:
