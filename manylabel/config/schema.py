@@ -42,6 +42,9 @@ class DataConfig:
     boxes: Literal["error", "clip"] = option("error", "what a box that reaches out of its image does")
     ignore_columns: tuple[str, ...] = option((), "columns that are neither labels nor anything else we need")
     allow_markup: bool = option(False, "accept label names that look like HTML or hold control characters")
+    machine_labels: float | None = option(
+        None, "of Open Images: labels that a machine made are present from this confidence on; none = they are not used"
+    )
     split_file: str | None = option(None, "which image is in which part: a CSV made by 'manylabel data split'")
     fold: int | None = option(None, "with a split_file of folds: the one to judge on")
     validation_share: float = option(0.2, "share held out when the data has no split column")
@@ -53,6 +56,8 @@ class DataConfig:
         require(0 < self.validation_share < 1, "data.validation_share", self.validation_share, "between 0 and 1")
         require(0 <= self.max_bad_share <= 1, "data.max_bad_share", self.max_bad_share, "between 0 and 1")
         require(self.workers >= 0, "data.workers", self.workers, "0 or more")
+        sure = self.machine_labels
+        require(sure is None or 0 < sure <= 1, "data.machine_labels", sure, "none, or above 0 and at most 1")
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,10 @@ from manylabel.data.read.format import Format
 from manylabel.data.read.open_images_classes import Classes
 from manylabel.data.read.open_images_rows import (
     ABSENT_BIT,
+    BITS,
     BOX_BIT,
     BOX_COLUMNS,
+    IMAGE,
     LABEL_COLUMNS,
     PRESENT_BIT,
     Answers,
@@ -48,6 +50,7 @@ class _Files:
     labels: list[Path] = field(default_factory=list)
     boxes: list[Path] = field(default_factory=list)
     trainable: list[Path] = field(default_factory=list)
+    machine: list[Path] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)  # notes about files that are not read
 
     @classmethod
@@ -72,7 +75,7 @@ class _Files:
             if "class-descriptions" in name:
                 self.classes.append(path)
             elif "machine-imagelabels" in name:
-                self.ignored.append(f"{path.name} holds labels that a machine made; they are not used")
+                self.machine.append(path)
             elif "annotations-human-imagelabels" in name:
                 self.labels.append(path)
             elif "annotations-bbox" in name:
@@ -136,9 +139,9 @@ class _Images:
 class _Content:
     """Everything the files say about the images at hand."""
 
-    def __init__(self, classes: Classes, images: _Images, clip: bool) -> None:
+    def __init__(self, classes: Classes, images: _Images, config: DataConfig) -> None:
         self.images, self.classes, files = images, classes, images.files
-        self.answers, self.boxes = Answers(), Boxes(clip)
+        self.answers, self.boxes = Answers(config.machine_labels), Boxes(config.boxes == "clip")
         with counting("reading label files", len(files.labels) + len(files.boxes)) as advance:
             for path in files.labels:
                 self._read_labels(path)
@@ -148,7 +151,7 @@ class _Content:
                 advance(1)
         self.packed = self.answers.sorted()
         numbers = np.arange(len(images.keys) + 1)
-        self.starts = np.searchsorted(self.packed, numbers.astype(np.uint64) << np.uint64(24))
+        self.starts = np.searchsorted(self.packed, numbers.astype(np.uint64) << np.uint64(IMAGE))
         self.box_image, self.box_label, self.corners, self.crowd = self.boxes.columns()
         self.box_starts = np.searchsorted(self.box_image, numbers)
 
@@ -177,18 +180,21 @@ class _Content:
     def notes(self) -> list[str]:
         found = []
         if self.answers.machine:
-            found.append(f"{self.answers.machine} rows with labels that a machine made are not used")
+            less = "" if self.answers.sure is None else f" with less confidence than {self.answers.sure:g}"
+            found.append(f"{self.answers.machine} rows with labels that a machine made{less} are not used")
         if self.boxes.empty:
             found.append(f"{self.boxes.empty} boxes without area are left out; their labels are kept")
-        pair = self.packed >> np.uint64(3)
-        bit = self.packed & np.uint64(7)
+        pair = self.packed >> np.uint64(BITS)
+        bit = self.packed & np.uint64((1 << BITS) - 1)
         both = pair[:-1][(pair[:-1] == pair[1:]) & (bit[:-1] == ABSENT_BIT) & (bit[1:] == PRESENT_BIT)]
         undecided = int(np.isin(both, pair[bit == BOX_BIT], invert=True).sum())
         if undecided:
             found.append(f"{undecided} labels were verified as present and as absent; they count as unknown")
         silent = sum(path is None for path in self.images.file)
         if silent:
-            found.append(f"{silent} images without a verified label are left out")
+            found.append(
+                f"{silent} images without a {'verified ' if self.answers.sure is None else ''}label are left out"
+            )
         return found
 
 
@@ -202,9 +208,13 @@ def open_open_images(path: Path, config: DataConfig) -> Reading:
         raise DataError(f"{path}: no *-annotations-human-imagelabels.csv and no *-annotations-bbox.csv; fetch them")
     source = FileSource(image_root(files.home, [], config, notes))
     notes += files.ignored
+    if config.machine_labels is None:
+        notes += [f"{found.name} holds labels that a machine made; they are not used" for found in files.machine]
+    else:
+        files.labels += files.machine
     classes = Classes.read(files.classes, files.trainable[-1] if files.trainable else None, notes)
     images = _Images(source.root, files)
-    content = _Content(classes, images, config.boxes == "clip")
+    content = _Content(classes, images, config)
     total = sum(found is not None for found in images.file)
     if not total:
         raise DataError(
@@ -243,8 +253,8 @@ def _record(
     return Record(
         key=key,
         where=f"{path.name}, ImageID {PurePosixPath(key).stem}",
-        present=tuple(names[label] for label, bit in bits.items() if bit == PRESENT_BIT or bit & BOX_BIT),
-        absent=tuple(names[label] for label, bit in bits.items() if bit == ABSENT_BIT),
+        present=tuple(names[label] for label, bit in bits.items() if Answers.says(bit)),
+        absent=tuple(names[label] for label, bit in bits.items() if Answers.says(bit) is False),
         split=content.images.split(image),
         things=things,
         size=size,

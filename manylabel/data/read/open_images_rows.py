@@ -13,7 +13,9 @@ import numpy as np
 from manylabel.data.read.text_file import text_lines
 from manylabel.error import DataError
 
-ABSENT_BIT, PRESENT_BIT, BOX_BIT = 1, 2, 4
+ABSENT_BIT, PRESENT_BIT, BOX_BIT, MACHINE_BIT = 1, 2, 4, 8
+BITS, LABEL_BITS = 4, 21  # how many bits an answer takes, and a label
+IMAGE = BITS + LABEL_BITS  # the bits of an image begin here
 ANSWERS = {"1": PRESENT_BIT, "1.0": PRESENT_BIT, "0": ABSENT_BIT, "0.0": ABSENT_BIT}
 LABEL_COLUMNS = ("ImageID", "Source", "LabelName", "Confidence")
 BOX_COLUMNS = ("ImageID", "LabelName", "XMin", "XMax", "YMin", "YMax")
@@ -63,14 +65,18 @@ def _refuse_other_length(path: Path, line: int, row: list[str], header: list[str
 
 
 class Answers:
-    """What people said about pairs of image and label; 8 bytes each, since there are tens of millions."""
+    """What was said about pairs of image and label; 8 bytes each, since there are tens of millions.
 
-    def __init__(self) -> None:
-        self._packed = array("Q")  # image · 2^24 + label · 2^3 + bit
+    `sure`: the confidence from which on a machine's label counts, where nobody verified it; None = none does.
+    """
+
+    def __init__(self, sure: float | None = None) -> None:
+        self._packed = array("Q")  # image · 2^25 + label · 2^4 + bit
+        self.sure = sure
         self.machine = 0  # rows left out because no person made them
 
     def add(self, image: int, label: int, bit: int) -> None:
-        self._packed.append(image << 24 | label << 3 | bit)
+        self._packed.append(image << IMAGE | label << BITS | bit)
 
     def sorted(self) -> np.ndarray:
         """[m] uint64, each once, those of one image together."""
@@ -82,16 +88,26 @@ class Answers:
         """label → bits, of one image."""
         bits: dict[int, int] = {}
         for entry in packed.tolist():
-            label = entry >> 3 & 0x1FFFFF
-            bits[label] = bits.get(label, 0) | entry & 7
+            label = entry >> BITS & (1 << LABEL_BITS) - 1
+            bits[label] = bits.get(label, 0) | entry & (1 << BITS) - 1
         return bits
 
+    @staticmethod
+    def says(bits: int) -> bool | None:
+        """Whether a label is there, by all its bits: a box, then people, then a machine; None where people disagree."""
+        people = bits & (ABSENT_BIT | PRESENT_BIT)
+        if bits & BOX_BIT:
+            return True
+        return None if people == ABSENT_BIT | PRESENT_BIT else people != ABSENT_BIT
+
     def read_label(self, where: str, source: str, confidence: str) -> int:
-        """The bit of a row; 0 for one that no person made."""
+        """The bit of a row; 0 for one that does not count."""
         bit = ANSWERS.get(confidence, 0)
         if not bit and not 0 < _number(confidence, where, "Confidence") < 1:
             raise DataError(f"{where}: Confidence {confidence!r} is neither 1 (present) nor 0 (absent); mend it")
         if not bit or source == "machine":
+            if self.sure is not None and float(confidence) >= self.sure:
+                return MACHINE_BIT
             self.machine += 1
             return 0
         return bit
