@@ -26,8 +26,9 @@ class Registry:
                 both = " and ".join(f"{one.__module__}.{one.__qualname__}" for one in (self._classes[name], cls))
                 raise ConfigError(f"two {self.kind}s are called {name!r}: {both}")
             self._classes[name] = cls
-            if hasattr(cls, "Options"):
-                note_options(self.section, name, cls.Options)
+            options = getattr(cls, "Options", None)
+            if options is not None:
+                note_options(self.section, name, options)
             return cls
 
         return keep

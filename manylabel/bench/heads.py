@@ -188,13 +188,13 @@ def _throughput(labels: int, images: Tensor, repeats: int) -> list[Row]:
     rows = []
     for peer in peers:
         for mode in ("eval", "train"):
-            seconds = interleave(*(_step(built[name], features, mode) for name in (ours, peer)), repeats)
-            mine, its = (len(images) / one for one in seconds)
+            first, second = (_step(built[name], features, mode) for name in (ours, peer))
+            mine, its = (len(images) / seconds for seconds in interleave(first, second, repeats))
             rows.append(Row(f"throughput, {mode}", case, mine, its, mine / its, "images/s", peer))
-        mine, its = (largest_batch(built[name]) for name in (ours, peer))
-        if mine and its:
+        most, its_most = largest_batch(built[ours]), largest_batch(built[peer])
+        if most and its_most:
             where = f"{labels:,} labels, heads alone, in {MEMORY // 1000} GB, extrapolated from {LARGE} and {2 * LARGE}"
-            rows.append(Row("largest batch, train", where, mine, its, mine / its, "images", peer))
+            rows.append(Row("largest batch, train", where, most, its_most, most / its_most, "images", peer))
     return rows
 
 
@@ -220,12 +220,13 @@ def _growth(images: Tensor, repeats: int, most: int) -> list[Row]:
     """Time at `most` labels as a multiple of that at 1,000: ML-Decoder with K = 100 beside the transformer decoder."""
     features, rows = Features({FINAL: images}), []
     for mode in ("eval", "train"):
-        growth = {}
+        growth = []
         for name in ("ML-Decoder", DECODER):
             few, many = (_head(*_three(labels)[name], labels) for labels in (1000, most))
             times = repeats if name == "ML-Decoder" else 1
             long, short = interleave(_step(many, features, mode), _step(few, features, mode), times)
-            growth[name] = long / short
+            growth.append(long / short)
         case = f"time at {most:,} labels / at 1,000; ML-Decoder K = 100; batch {len(images)} of both"
-        rows.append(less_is_better(f"growth with labels, {mode}", case, *growth.values(), "×", DECODER))
+        ours, its = growth
+        rows.append(less_is_better(f"growth with labels, {mode}", case, ours, its, "×", DECODER))
     return rows

@@ -39,7 +39,7 @@ class Attention(nn.Module):
     def among(self, t: Tensor) -> Tensor:
         """MultiHeadAttn(t, t, t) of [Q, D] (once for all images) or [B, Q, D]"""
         every = t if t.ndim == 3 else t[None]
-        looked = self(every, every, every)
+        looked: Tensor = self(every, every, every)
         return looked if t.ndim == 3 else looked[0]
 
     def weights(self, queries: Tensor, keys: Tensor) -> Tensor:

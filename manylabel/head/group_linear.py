@@ -23,11 +23,13 @@ class GroupLinear(nn.Module):
     def forward(self, queries: Tensor, slot: Tensor, label: Tensor | None = None) -> Tensor:
         """queries [B, K, D], slot [n], label [n] (whose bias; none for the last number and above) → logits [B, n]"""
         if self.shared:
-            out, bias = queries @ self.weight[0], self.bias  # [B, K, g]
+            out = queries @ self.weight[0]  # [B, K, g]
         else:
             weight = around(self.weight, 0, queries.shape[1])  # [K, D, g]
             out = torch.bmm(queries.transpose(0, 1), weight).transpose(0, 1)  # [B, K, g]
-            bias = self.bias if label is None else torch.cat([self.bias, self.bias.new_zeros(1)])[label]
+        bias: Tensor = self.bias
+        if label is not None and not self.shared:
+            bias = torch.cat([bias, bias.new_zeros(1)])[label]
         return out.flatten(1).index_select(1, slot) + bias  # padded places are in no label's slot
 
 
