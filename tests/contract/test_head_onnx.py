@@ -40,6 +40,7 @@ VARIANTS: list[tuple[str, int, dict[str, Any]]] = [
     ("ml_decoder", 7, {**SMALL, "query": "text", "pooling": "shared", "random_queries": 3, "query_noise": 0.1}),
     ("ml_decoder", 7, {**SMALL, "query": "text", "pooling": "text", "groups": 3}),
     ("ml_decoder", 7, {**SMALL, "pooling": "text", "groups": 3}),
+    ("ml_decoder", 7, {**SMALL, "self_attention": True, "query": "learnable"}),
     ("hsq", 80, SMALL),
     ("hsq", 7, {**SMALL, "shared_experts": 3, "shared_reads": "shared", "task_experts": 2, "gate_hidden": 5}),
     ("hsq", 7, {**SMALL, "shared_experts": 3, "shared_reads": "shared", "shared_input": "pooled", "expert_hidden": 4}),
