@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from manylabel import console
 from manylabel.analysis.routing import describe_routing, watch
 from manylabel.analysis.routing_patches import draw_patches
@@ -14,6 +16,7 @@ from manylabel.analysis.routing_probe import settling
 from manylabel.bundle import Bundle, TaskBundle, save_bundle
 from manylabel.config import Config, has_one_task
 from manylabel.metric import Judged
+from manylabel.mixing import total_share
 from manylabel.report.tasks_page import write_tasks_report
 from manylabel.run.data_paths import without_paths
 from manylabel.run.folder import fingerprint, write_outputs
@@ -115,7 +118,8 @@ def _of_labels(
 
     def write() -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        write_scores(folder, judged.keys, scored.scores, judged.matrix)
+        alpha = None if not scored.shares else np.clip(total_share(scored.shares), 0, 1)
+        write_scores(folder, judged.keys, scored.scores, judged.matrix, alpha)
         history = _history_of(bundle.name, trainer)
         write_outputs(folder, results, details_of(bundle, judged, scored, history))
 

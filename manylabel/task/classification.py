@@ -18,6 +18,7 @@ from manylabel.data.dataset import Batch, ImageDataset, image_dataset
 from manylabel.data.mix import mix_batch
 from manylabel.data.table import Table
 from manylabel.error import ConfigError, DataError
+from manylabel.head.prior import Prior
 from manylabel.labels import ABSENT, PRESENT, UNKNOWN, known, support
 from manylabel.loss import LOSSES, Loss, SoftmaxLoss
 from manylabel.metric import Judged, average_precision, fit_thresholds
@@ -82,6 +83,12 @@ class Classification(Task[LabelTargets, Scores, Judged]):
         loss = LOSSES.build(config.loss, **counts)
         augment = mixing_allowed(config.augment, config.loss, matrix, say)
         return replace(self, lesson=Lesson(table.matrix, loss, augment, unknown_is_negative(config.loss)))
+
+    def prepare(self, head: Any, config: TaskConfig, table: Table, rows: np.ndarray) -> None:
+        """How often each label is there."""
+        if getattr(head.options, "prior_bias", False):
+            filled = config.loss.options.get("unknown", "ignore") != "ignore"
+            head.expect(Prior.of(table.matrix[rows], compete=self.activation == "softmax", filled=filled))
 
     @property
     def loss(self) -> Loss | SoftmaxLoss:
