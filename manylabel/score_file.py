@@ -34,8 +34,8 @@ def write_scores(
         return
     names = np.array([str(key) for key in keys])
     with replacing(folder / FILE_NAME) as temporary, open(temporary, "wb") as file:
-        more = {} if alpha is None else {"alpha": alpha.astype(np.float32)}
-        np.savez(file, keys=names, scores=scores.astype(np.float32), matrix=matrix.astype(np.int8), **more)
+        arrays = {"keys": names, "scores": scores.astype(np.float32), "matrix": matrix.astype(np.int8)}
+        np.savez(file, **arrays, **({} if alpha is None else {"alpha": alpha.astype(np.float32)}))  # type: ignore[arg-type]
 
 
 def read_scores(folder: Path) -> Scores | None:

@@ -25,7 +25,8 @@ def image_alphas(run: Run, pairs: Pairs) -> np.ndarray | None:
     alpha = run.scores.alpha[pairs.row, pairs.label if run.scores.alpha.shape[1] > 1 else 0]
     count = pairs.per_image(pairs.everything)
     total = np.bincount(pairs.row, alpha, minlength=pairs.images)
-    return np.divide(total, count, out=np.full(pairs.images, np.nan), where=count > 0)
+    mean: np.ndarray = np.divide(total, count, out=np.full(pairs.images, np.nan), where=count > 0)
+    return mean
 
 
 def image_costs(pairs: Pairs) -> np.ndarray:

@@ -221,7 +221,11 @@ class _Run:
 
 def _mixed_in(model: Model) -> str:
     """The earlier stages that necks read, as the backbone has them."""
-    read = {stage: model.backbone.reader.strides.get(stage) for neck in model.necks.values() for stage in neck.stages}
+    read = {
+        stage: model.backbone.reader.strides.get(stage)
+        for name in model.tasks
+        for stage in model.task(name).neck.stages
+    }
     if not read:
         return ""
     return "; mixed in: " + ", ".join(f"{s} (stride {stride})" if stride else s for s, stride in read.items())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 from torch.optim import Optimizer, lr_scheduler
 
 from manylabel.config import option
@@ -117,11 +118,11 @@ class _WithMomentum(lr_scheduler.LambdaLR):
         self._momentum = momentum
         super().__init__(optimiser, share)
 
-    def get_lr(self) -> list[float]:  # torch asks at the start and at every step
+    def get_lr(self) -> list[float | Tensor]:  # torch asks at the start and at every step
         value = self._momentum(self.last_epoch)
         for group in self.optimizer.param_groups:
             group |= {"betas": (value, group["betas"][1])} if "betas" in group else {"momentum": value}
-        return super().get_lr()  # type: ignore[return-value]
+        return super().get_lr()
 
     def state_dict(self) -> dict[str, Any]:
         return {key: value for key, value in super().state_dict().items() if key != "_momentum"}
