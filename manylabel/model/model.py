@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from manylabel.backbone import Backbone, at_stride
-from manylabel.config import Config, Part, TaskConfig
+from manylabel.backbone import Backbone
+from manylabel.config import Config, TaskConfig
 from manylabel.core.output import Output
 from manylabel.core.per_task import PerTask, owners
 from manylabel.core.trace import Trace
@@ -19,8 +19,9 @@ from manylabel.detect import DETECTORS
 from manylabel.error import ConfigError
 from manylabel.features import Features
 from manylabel.head import HEADS, NOTHING, Head, LabelKnowledge
+from manylabel.model.neck import build_neck
 from manylabel.model.task_model import TaskModel, counts_of
-from manylabel.neck import NECKS, Neck
+from manylabel.neck import Neck
 
 
 class Model(nn.Module):
@@ -41,8 +42,7 @@ class Model(nn.Module):
         self.backbone = Backbone(config.backbone, load_weights, sides)
         self.necks, self.heads = PerTask(), PerTask()
         for name, task in config.tasks.items():
-            part = self._with_stages(task.neck)
-            neck: Neck = NECKS.build(part, channels=self.backbone.channels, num_labels=counts[name])
+            neck = build_neck(task.neck, self.backbone.reader, counts[name])
             self.necks[name] = neck
             self.heads[name] = self._head(task, neck, counts[name], known[name])
         self._paths = {name: self._path(name) for name in self.tasks}
@@ -50,17 +50,6 @@ class Model(nn.Module):
         adapt = config.train.adapt
         if self.backbone.adapts:
             self.backbone.body.adapt(adapt.patience, adapt.min_decrease, adapt.max_experts)
-
-    def _with_stages(self, neck: Part) -> Part:
-        """Stages that are told by their stride have names then, as this backbone has them."""
-        told = NECKS.options(neck)
-        if not hasattr(told, "stages"):
-            return neck
-        strides, whose = self.backbone.reader.strides, self.backbone.name
-        return Part(
-            neck.name,
-            {**neck.options, "stages": [at_stride(stage, strides, "neck.stages", whose) for stage in told.stages]},
-        )
 
     def _head(self, task: TaskConfig, neck: Neck, labels: int, knowledge: LabelKnowledge) -> nn.Module:
         if task.head.name in DETECTORS:
