@@ -36,6 +36,13 @@ def _head_options(command: str, settings: list[str] | None) -> dict[str, Any]:
     return options
 
 
+def _neck(settings: list[str]) -> Any:
+    from manylabel.config import Part, override
+
+    asked = override({}, settings).get("neck", {})
+    return Part(asked.pop("name", "rm"), asked) if settings else "none"
+
+
 def _measure(name: str, quick: bool, json_file: Path | None, overwrite: bool) -> None:
     from benchmarks import run_bench
     from benchmarks.table import print_table, write_rows
@@ -150,6 +157,7 @@ def cost(
     \b
     manylabel bench cost
     manylabel bench cost --table A.2
+    manylabel bench cost --backbone resnetv2_50x3_bit --head linear --image-size 448 --set neck.name=rm --set neck.stages=rm1
     manylabel bench cost --backbone resnet50 --head linear --head ml_decoder --labels 80 --labels 9605
     manylabel bench cost --backbone tresnet_l --head ml_decoder --set head.groups=20 --image-size 448 --json cost.json
     """
@@ -166,7 +174,8 @@ def cost(
             head or ["linear", "ml_decoder", "query2label"],
             labels or [80],
             image_size or [224],
-            _head_options("cost", settings),
+            _head_options("cost", [one for one in settings or [] if not one.startswith("neck.")]),
+            _neck([one for one in settings or [] if one.startswith("neck.")]),
         )
         print_costs(rows)
     else:

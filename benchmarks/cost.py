@@ -19,6 +19,7 @@ from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
 
 from manylabel.backbone.bundled import BUNDLED
+from manylabel.config import Part
 from manylabel.error import ConfigError
 from manylabel.head import HEADS, HSQ, Head
 from manylabel.head.attention import Attention
@@ -173,8 +174,10 @@ class Measured:
     queries: int | None
 
 
-def measure(backbone: str, size: int, head: str, options: Mapping[str, Any], labels: int) -> Measured:
-    """Count a model without computing anything: meta tensors have shapes only."""
+def measure(
+    backbone: str, size: int, head: str, options: Mapping[str, Any], labels: int, neck: Part | str = "none"
+) -> Measured:
+    """Count a model without computing anything: meta tensors have shapes only. A neck counts with the head."""
     import timm
 
     name = BUNDLED[backbone].timm_name if backbone in BUNDLED else backbone
@@ -184,17 +187,20 @@ def measure(backbone: str, size: int, head: str, options: Mapping[str, Any], lab
         warnings.simplefilter("ignore")
         body: Any = timm.create_model(name)
         words = np.ones((labels, WORD_SIZE), np.float32) if "text" in options.values() else None
-        model = attach(body, head, labels, vectors=words, **options).eval().requires_grad_(False)
+        model = attach(body, head, labels, vectors=words, neck=neck, **options).eval()
+        own = [p for part in (model.neck, model.head) for p in part.parameters() if p.requires_grad]
+        model.requires_grad_(False)
         with FlopCounterMode(display=False, depth=2) as counter, torch.no_grad():
             model(torch.empty(1, 3, size, size))
     counts = counter.get_flop_counts()
     attention = [f"WithHead.{name}" for name, module in model.named_modules() if isinstance(module, Attention)]
     head_flops, attention_flops = (
-        sum(sum(counts.get(name, {}).values()) for name in names) for names in (["WithHead.head"], attention)
+        sum(sum(counts.get(name, {}).values()) for name in names)
+        for names in (["WithHead.neck", "WithHead.head"], attention)
     )
     return Measured(
         sum(p.numel() for p in model.parameters()),
-        sum(p.numel() for p in model.head.parameters()),
+        sum(p.numel() for p in own),
         counter.get_total_flops() / 2e9,
         head_flops / 2e9,
         attention_flops / 2e9,
@@ -266,11 +272,12 @@ def chosen_rows(
     labels: Sequence[int],
     sizes: Sequence[int],
     options: Mapping[str, Any],
+    neck: Part | str = "none",
 ) -> list[Cost]:
     """Every combination. Options go to the heads that know them."""
     of_head = options_of(heads, options)
     return [
-        _cost(backbone, size, Choice(head, of_head[head]), count, "")
+        _cost(backbone, size, Choice(head, of_head[head]), count, "", neck)
         for backbone in backbones
         for size in sizes
         for count in labels
@@ -287,8 +294,9 @@ def options_of(heads: Sequence[str], options: Mapping[str, Any]) -> dict[str, di
     return {head: {k: v for k, v in options.items() if k in known[head]} for head in heads}
 
 
-def _cost(backbone: str, size: int, head: Choice, labels: int, table: str) -> Cost:
-    m = measure(backbone, size, head.head, head.options, labels)
+def _cost(backbone: str, size: int, head: Choice, labels: int, table: str, neck: Part | str = "none") -> Cost:
+    m = measure(backbone, size, head.head, head.options, labels, neck)
+    name = f"{neck.name} + {head.head}" if isinstance(neck, Part) else head.head
     pooled = m.gmacs - m.head_gmacs + m.channels * labels / 1e9  # the same backbone with the linear head
     return Cost(
         table,

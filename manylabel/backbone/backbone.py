@@ -183,7 +183,7 @@ class Backbone(nn.Module):
         return ((images - self.mean) / self.std).contiguous(memory_format=self.layout)
 
     def _cut(self) -> str:
-        stages = [name for name in self.channels if name != FINAL]
+        stages = [name for name in self.channels if name.startswith("stage")]
         wanted = self.config.trained_after
         if not stages:
             raise ConfigError(f"{self.name} names no stages to train from; train all of it (--full) or none (--frozen)")

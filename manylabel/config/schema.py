@@ -140,6 +140,9 @@ class AugmentConfig:
 
     flip: bool = option(False, "mirror left and right")
     random_crop: float = option(0.0, "smallest share of the area that a random crop keeps; 0 = off")
+    multi_scale: bool = option(
+        False, "crops whose sides are 1, 0.875, 0.75, 0.66 or 0.5 of the shorter one, at one of 13 places"
+    )
     randaugment: int = option(0, "RandAugment magnitude (9 is usual); 0 = off")
     autoaugment: bool = option(False, "AutoAugment with the policy found for ImageNet")
     colour: float = option(0.0, "strength of brightness, contrast and saturation jitter; 0 = off")
@@ -156,6 +159,9 @@ class AugmentConfig:
         for name in ("random_crop", "cutout", "erasing", "colour"):
             value = getattr(self, name)
             require(0 <= value <= 1, f"augment.{name}", value, "between 0 and 1")
+        require(
+            not (self.multi_scale and self.random_crop), "augment.random_crop", self.random_crop, "0 with multi_scale"
+        )
         require(0 <= self.randaugment <= 30, "augment.randaugment", self.randaugment, "0 to 30")
         require(1 <= self.repeats <= 100, "augment.repeats", self.repeats, "1 to 100")
         for name in ("mixup", "cutmix"):

@@ -17,6 +17,7 @@ from manylabel.features import Features
 from manylabel.head.attention import Attention, FeedForward
 from manylabel.head.base import NOTHING, Head, LabelKnowledge
 from manylabel.head.grouping import GroupOptions, group_size
+from manylabel.head.prior import Prior
 from manylabel.head.tokens import TokenOptions, Tokens
 from manylabel.require import require
 
@@ -156,6 +157,11 @@ class GroupDecoder(Head):
         if self.options.query == "learnable":
             return nn.Embedding(self.groups, self.options.dim)
         return RandomQueries(self.groups, self.options.dim)
+
+    @torch.no_grad()
+    def expect(self, prior: Prior) -> None:
+        pool: Any = self.pool
+        pool.expect(prior)
 
     def decode(self, t: Tensor, features: Features, trace: Trace | None) -> Tensor:
         """G_q [K, D] after all layers. [B, K, D]"""

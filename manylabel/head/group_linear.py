@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from manylabel.head.prior import Prior
+
 
 class GroupLinear(nn.Module):
     """L_i = (W_k · Q_k)_j + b_i with k = slot_i div g, j = slot_i mod g: one batched product over the groups.
@@ -19,6 +21,9 @@ class GroupLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(1 if shared else num_labels))
         self.shared = shared
         nn.init.xavier_normal_(self.weight)
+
+    def expect(self, prior: Prior) -> None:
+        self.bias.fill_(prior.mean) if self.shared else self.bias.copy_(prior.labels)
 
     def forward(self, queries: Tensor, slot: Tensor, label: Tensor | None = None) -> Tensor:
         """queries [B, K, D], slot [n], label [n] (whose bias; none for the last number and above) → logits [B, n]"""

@@ -19,6 +19,7 @@ from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
 from manylabel.head.group_queries import GroupQueries, check_queries_only
 from manylabel.head.grouping import GroupOptions, group_size, slots
 from manylabel.head.hybrid_sharing import ACTIVATIONS, HybridSharingLayer
+from manylabel.head.prior import Prior
 from manylabel.head.query2label import QueryOptions, QueryTransformer
 from manylabel.require import require
 
@@ -144,6 +145,12 @@ class HSQ(Head):
             x_t, x_s = self.dropout(x_t), None if x_s is None else self.dropout(x_s)
         logits = self.classifier.own(x_t).flatten(1)  # [B, K·g]
         return Output(logits.index_select(1, self.slot))  # [B, N]
+
+    @torch.no_grad()
+    def expect(self, prior: Prior) -> None:
+        last = self.classifier.bias if self.classifier.hidden is None else self.classifier.bias2
+        assert last is not None
+        last.view(-1)[self.slot] = prior.labels
 
     # --- what it does, and how much of it it needs ------------------------------------------------------------------------
 

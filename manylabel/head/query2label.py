@@ -16,6 +16,7 @@ from manylabel.features import Features
 from manylabel.head.attention import Attention, FeedForward
 from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
 from manylabel.head.position import sine_positions
+from manylabel.head.prior import Prior
 from manylabel.head.tokens import TokenOptions, Tokens
 from manylabel.require import require
 
@@ -182,6 +183,10 @@ class Query2Label(Head):
 
     def forward(self, features: Features, targets: Any = None, trace: Trace | None = None) -> Output:
         return Output(self.classifier(self.transformer(features, trace)))  # [B, N, D] → [B, N]
+
+    @torch.no_grad()
+    def expect(self, prior: Prior) -> None:
+        self.classifier.bias.copy_(prior.labels)
 
     @property
     def query_of_label(self) -> Tensor:

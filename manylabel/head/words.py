@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from manylabel.head.grouping import group_size
+from manylabel.head.prior import Prior
 from manylabel.head.seats import Seats
 
 
@@ -154,6 +155,9 @@ class WordLinear(nn.Module):
         self.project = nn.Linear(word_dim, dim, bias=False)  # W_b
         self.bias = nn.Parameter(torch.zeros(1))
         nn.init.normal_(self.project.weight, std=(word_dim * dim) ** -0.5)  # logits of order 1
+
+    def expect(self, prior: Prior) -> None:
+        self.bias.fill_(prior.mean)
 
     def forward(self, queries: Tensor, asked: Asked) -> Tensor:
         """queries [B, K, D] → logits [B, n]"""

@@ -19,8 +19,9 @@ from manylabel.detect import DETECTORS
 from manylabel.error import ConfigError
 from manylabel.features import Features
 from manylabel.head import HEADS, NOTHING, Head, LabelKnowledge
+from manylabel.model.neck import build_neck
 from manylabel.model.task_model import TaskModel, counts_of
-from manylabel.neck import NECKS, Neck
+from manylabel.neck import Neck
 
 
 class Model(nn.Module):
@@ -41,7 +42,7 @@ class Model(nn.Module):
         self.backbone = Backbone(config.backbone, load_weights, sides)
         self.necks, self.heads = PerTask(), PerTask()
         for name, task in config.tasks.items():
-            neck: Neck = NECKS.build(task.neck, channels=self.backbone.channels, num_labels=counts[name])
+            neck = build_neck(task.neck, self.backbone.reader, counts[name])
             self.necks[name] = neck
             self.heads[name] = self._head(task, neck, counts[name], known[name])
         self._paths = {name: self._path(name) for name in self.tasks}

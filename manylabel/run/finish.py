@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from manylabel import console
 from manylabel.analysis.routing import describe_routing, watch
 from manylabel.analysis.routing_patches import draw_patches
@@ -14,6 +16,7 @@ from manylabel.analysis.routing_probe import settling
 from manylabel.bundle import Bundle, TaskBundle, save_bundle
 from manylabel.config import Config, has_one_task
 from manylabel.metric import Judged
+from manylabel.mixing import total_share
 from manylabel.report.tasks_page import write_tasks_report
 from manylabel.run.data_paths import without_paths
 from manylabel.run.folder import fingerprint, write_outputs
@@ -107,7 +110,9 @@ def _write(folder: Path, evaluated: Evaluated, results: dict[str, Any], trainer:
     """Results, details and scores of a task with labels."""
     folder.mkdir(parents=True, exist_ok=True)
     judged = evaluated.judged
-    write_scores(folder, judged.keys, evaluated.scored.scores, judged.matrix)
+    shares = evaluated.scored.shares
+    alpha = np.clip(total_share(shares), 0, 1) if shares else None
+    write_scores(folder, judged.keys, evaluated.scored.scores, judged.matrix, alpha)
     write_outputs(folder, results, evaluated.details(_history_of(evaluated.bundle.name, trainer)))
 
 

@@ -162,13 +162,15 @@ class _Run:
         tasks = "" if has_one_task(config) else f"; tasks: {', '.join(config.tasks)}"
         console.say(
             f"{b.name} ({b.freeze}) + {heads}: {everything / 1e6:.2f} M parameters, {trained / 1e6:.3f} M trained{tasks}"
+            f"{_mixed_in(model)}"
         )
 
     def _prepare_heads(self, model: Model, data: Mapping[str, TaskData], maker: WorkMaker) -> None:
         """What is wrong with loss or objects is found, and a fresh head hears what it may know of its images."""
         for name, one in data.items():
             with in_words_of(name, not has_one_task(self.config)):
-                task_of(self.config.tasks[name]).prepare(model.heads[name], one.table, maker.parts[name].train)
+                task = self.config.tasks[name]
+                task_of(task).prepare(model.heads[name], task, one.table, maker.parts[name].train)
 
     def _accelerator(self) -> Accelerator:
         trackers = list(self.config.train.trackers)
@@ -218,6 +220,18 @@ class _Run:
     def _shown_loss(self, p: Progress, name: str, loss: float) -> str:
         whose = "loss" if has_one_task(self.config) else name
         return f"{whose} {loss:.4f}" + (f" (k {p.k[name]})" if name in p.k else "")
+
+
+def _mixed_in(model: Model) -> str:
+    """The earlier stages that necks read, as the backbone has them."""
+    read = {
+        stage: model.backbone.reader.strides.get(stage)
+        for name in model.tasks
+        for stage in model.task(name).neck.stages
+    }
+    if not read:
+        return ""
+    return "; mixed in: " + ", ".join(f"{s} (stride {stride})" if stride else s for s, stride in read.items())
 
 
 def precision(config: Config) -> str:

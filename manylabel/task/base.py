@@ -123,7 +123,7 @@ class Task(ABC, Generic[TargetsT, EvidenceT, JudgedT]):
         """The same task, which learns nothing of these labels [N] bool, not even that they are absent."""
         return self
 
-    def prepare(self, head: Any, table: Table, rows: np.ndarray) -> None:
+    def prepare(self, head: Any, config: TaskConfig, table: Table, rows: np.ndarray) -> None:
         """What a fresh head may know of the images that it will learn."""
 
     @property

@@ -18,6 +18,7 @@ from manylabel.data.dataset import Batch, ImageDataset, image_dataset
 from manylabel.data.mix import mix_batch
 from manylabel.data.table import Table
 from manylabel.error import ConfigError, DataError
+from manylabel.head.prior import Prior
 from manylabel.labels import ABSENT, PRESENT, UNKNOWN, known, support
 from manylabel.loss import LOSSES, Loss, SoftmaxLoss
 from manylabel.metric import Judged, average_precision, fit_thresholds
@@ -90,6 +91,12 @@ class Classification(Task[LabelTargets, Scores, Judged]):
         if isinstance(self.loss, Loss):  # where labels compete, what is unknown is no candidate anyway
             self.loss.unseen = hidden
         return replace(self, lesson=replace(self.lesson, unseen=hidden))
+
+    def prepare(self, head: Any, config: TaskConfig, table: Table, rows: np.ndarray) -> None:
+        """How often each label is there."""
+        if getattr(head.options, "prior_bias", False):
+            filled = config.loss.options.get("unknown", "ignore") != "ignore"
+            head.expect(Prior.of(table.matrix[rows], compete=self.activation == "softmax", filled=filled))
 
     @property
     def loss(self) -> Loss | SoftmaxLoss:

@@ -53,7 +53,7 @@ HEADS: dict[str, dict[str, Any]] = {
 VIT = {"size": "own", "layers": 4, "heads": 2, "width": 16, "hidden": 32, "patch": 8, "experts": {"count": 4}, "k": 2}
 AXES: dict[str, list[Any]] = {
     "backbone": ["test_efficientnet", "moe_vit"],
-    "neck": ["none", "rm"],
+    "neck": ["none", "rm", "concat"],
     "head": list(HEADS),
     "tasks": [1, 2],
     "inputs": ["pixels", "cache"],
@@ -108,7 +108,7 @@ def recipe_of(case: Case) -> dict[str, Any]:
         "data": SCENES,
         "batch_size": 2,
         "head": HEADS[head],
-        "neck": {"name": "rm", "stages": ["stage-2"]} if neck == "rm" else "none",
+        "neck": "none" if neck == "none" else {"name": neck, "stages": ["stage-2"]},
     }
     other = {"data": SCENES, "batch_size": 4}
     named = {"objects" if head == "cascade" else "labels": task, **({"more": other} if tasks == 2 else {})}

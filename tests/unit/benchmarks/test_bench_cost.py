@@ -10,6 +10,7 @@ from command import manylabel
 
 from benchmarks.cost import DECODER, EXPLAINED, HSQ_CASES, QUADRATIC, XL, chosen_rows, measure, paper_rows
 from benchmarks.table import write_rows
+from manylabel.config import Part
 from manylabel.error import ConfigError
 
 
@@ -77,3 +78,17 @@ def test_any_combination(tmp_path: Path) -> None:
         chosen_rows(["efficientnet_lite0"], ["mldecoder"], [80], [64], {})
     with pytest.raises(ConfigError, match="there is no backbone"):
         chosen_rows(["efficientnet_lite9x"], ["linear"], [80], [64], {})
+
+
+def test_a_neck_counts_with_the_head() -> None:
+    """RM with BiT: 768 · 6144 of RS, 6144 + 1 of α, beside the linear head (Table 1: 5 M)."""
+    rm = Part("rm", {"stages": ["rm1"], "summary": "mean", "normalise": False})
+    (row,) = chosen_rows(["resnetv2_50x3_bit"], ["linear"], [80], [64], {}, rm)
+    (alone,) = chosen_rows(["resnetv2_50x3_bit"], ["linear"], [80], [64], {})
+    assert row.head == "rm + linear"
+    assert row.head_parameters - alone.head_parameters == 768 * 6144 + 6144 + 1
+    assert (row.head_gmacs - alone.head_gmacs) * 1e9 == pytest.approx(768 * 6144 + 6144)
+    settings = ("--set", "neck.name=rm", "--set", "neck.stages=rm1", "--set", "neck.summary=mean")
+    done = manylabel("bench", "cost", "--backbone", "test_resnet", "--head", "linear", "--image-size", "64", *settings)
+    assert done.returncode == 0, done.stderr
+    assert "rm + linear" in done.stdout
