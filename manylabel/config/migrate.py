@@ -64,6 +64,12 @@ def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
         options = dict(backbone["options"])
         weights = options.pop("weights")
         found["backbone"] = {**backbone, "options": options, **({} if weights is None else {"weights": weights})}
+    train = found.get("train")
+    if isinstance(train, Mapping) and isinstance(adapt := train.get("adapt"), Mapping):
+        found["train"] = {
+            **train,
+            "adapt": {"to_the_end": False, **adapt},
+        }  # presets of today say more than those of then
     return found
 
 

@@ -235,7 +235,7 @@ def test_presets_of_adaptive_selection() -> None:
     config = make_config(own, ["train.adapt.preset=reference", "train.adapt.every=70"])
     asked = config.train.adapt
     assert config.backbone.options["k"] == 2  # over the recipe's own
-    assert (asked.every, asked.patience, asked.start) == (70, 5000, 40000)
+    assert (asked.every, asked.patience, asked.start, asked.to_the_end) == (70, 5000, 0, True)
     assert (asked.min_decrease, asked.max_experts) == (0, 0)
     with pytest.raises(ConfigError, match=r"train\.adapt\.preset cannot be 'papers'.*paper"):
         make_config(_values(train={**STEPS, "adapt": {"preset": "papers"}}))
