@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 
+from manylabel import console
 from manylabel.data.contents import contents
 from manylabel.data.source import FileSource, ImageSource
 from manylabel.data.table import Table
@@ -30,16 +32,24 @@ def same_images(tables: Sequence[Table], stop: StopRequest | None = None) -> lis
     # Sizes of images that not all tables have at the same place: only these can be copies.
     loose = {size for place, size in size_of.items() if holders[place] < len(tables) and size != DRAWN}
     unsized = bool(loose) and None in common  # an image of unknown size may be a copy of any
+    asked = [
+        np.flatnonzero([size != DRAWN and (unsized or (size in loose and common[size] > 1)) for _, size in look])
+        for look in looks
+    ]
     number: dict[Hashable, int] = {}
     found = []
-    for table, look in zip(tables, looks, strict=True):
-        asked = [size != DRAWN and (unsized or (size in loose and common[size] > 1)) for _, size in look]
-        rows = np.flatnonzero(asked)
-        digests = contents(table.source, table.keys[rows].tolist(), stop)
-        content: dict[int, Hashable] = dict(zip(rows.tolist(), digests, strict=True))
-        names = [content.get(row, place) for row, (place, _) in enumerate(look)]
-        found.append(np.array([number.setdefault(name, len(number)) for name in names], np.int64))
+    total = sum(map(len, asked))
+    with console.counting("comparing images of tasks", total) if total else nullcontext(_nothing) as advance:
+        for table, look, rows in zip(tables, looks, asked, strict=True):
+            digests = contents(table.source, table.keys[rows].tolist(), stop, advance)
+            content: dict[int, Hashable] = dict(zip(rows.tolist(), digests, strict=True))
+            names = [content.get(row, place) for row, (place, _) in enumerate(look)]
+            found.append(np.array([number.setdefault(name, len(number)) for name in names], np.int64))
     return found
+
+
+def _nothing(_: int) -> None:
+    """Nobody waits for it."""
 
 
 def _look(source: ImageSource, key: str) -> tuple[Hashable, int | None]:

@@ -22,6 +22,7 @@ from manylabel.data.table import Table
 from manylabel.error import ConfigError, DataError
 from manylabel.labels import PRESENT, UNKNOWN
 from manylabel.run.folder import read_split
+from manylabel.stop import StopRequest
 from manylabel.task.wording import in_words_of
 
 OPEN = ""  # the part of an image of which nothing is said
@@ -44,13 +45,15 @@ def kept_split(folder: Path, table: Table) -> np.ndarray | None:
     return kept
 
 
-def split_tables(config: Config, tables: Mapping[str, Table], kept: Mapping[str, np.ndarray]) -> dict[str, SplitTable]:
+def split_tables(
+    config: Config, tables: Mapping[str, Table], kept: Mapping[str, np.ndarray], stop: StopRequest | None = None
+) -> dict[str, SplitTable]:
     """`kept`: splits of tasks that this run has made before."""
     several, names = not has_one_task(config), list(tables)
     given = {name: kept.get(name, table.split) for name, table in tables.items()}
     parts = {name: _told(given[name], len(table)) for name, table in tables.items()}
     made = [name for name in names if (parts[name] == OPEN).any()]
-    same = dict(zip(names, same_images(list(tables.values())), strict=True)) if len(names) > 1 else {}
+    same = dict(zip(names, same_images(list(tables.values()), stop), strict=True)) if len(names) > 1 else {}
     if same:
         _follow(tables, parts, same)
     for members in _that_share(made, parts, same):

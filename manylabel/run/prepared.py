@@ -47,7 +47,7 @@ def task_folder(folder: Path, config: Config, task: str) -> Path:
     return folder if has_one_task(config) else folder / "tasks" / task
 
 
-def read_data(config: Config, folder: Path, resume: bool) -> tuple[Config, dict[str, TaskData]]:
+def read_data(config: Config, folder: Path, resume: bool, stop: StopRequest) -> tuple[Config, dict[str, TaskData]]:
     """The data of every task, and the settings as the data allows them."""
     several, tables, kept = not has_one_task(config), dict[str, Table](), dict[str, np.ndarray]()
     for name, task in config.tasks.items():
@@ -56,7 +56,7 @@ def read_data(config: Config, folder: Path, resume: bool) -> tuple[Config, dict[
             before = kept_split(task_folder(folder, config, name), table) if resume and not _has_val(table) else None
             if before is not None:
                 kept[name] = before
-    split = split_tables(config, tables, kept)
+    split = split_tables(config, tables, kept, stop)
     found: dict[str, TaskData] = {}
     tasks = dict(config.tasks)
     for name, task in config.tasks.items():

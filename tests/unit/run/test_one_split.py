@@ -56,7 +56,7 @@ def test_copies_under_other_names_are_the_same_image(tmp_path: Path, monkeypatch
     read: list[str] = []
     known = contents.contents
     monkeypatch.setattr(
-        same_images, "contents", lambda source, keys, stop: read.extend(keys) or known(source, keys, stop)
+        same_images, "contents", lambda source, keys, *more: read.extend(keys) or known(source, keys, *more)
     )
     one, other = table(tmp_path / "one", numbered("x", range(4))), table(tmp_path / "other", numbered("y", range(2, 6)))
     (tmp_path / "other" / "y5.jpg").write_bytes(b"of quite another length")
