@@ -307,5 +307,7 @@ def test_stored_settings_of_earlier_versions_are_renamed() -> None:
     assert (config.train.steps, config.train.evaluate_every, config.train.keep) == (7, 3, "last")
     assert config.optimiser.options["backbone_rate"] == 1
     assert config.train.weigh_costs  # as that version did
+    preset = {**_values(), "train": {**STEPS, "adapt": {"preset": "reference", "enabled": True, "patience": 5000}}}
+    assert not make_config(migrated(preset)).train.adapt.to_the_end  # which that version's presets did not know
     one = config_of(migrated({"task": "single_label", "data": {"path": "scenes"}}))
     assert one.only.kind == "single_label"

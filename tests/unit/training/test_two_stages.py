@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from small_tasks import SMALL
 
 from manylabel import run
@@ -15,6 +16,7 @@ from manylabel.config import load_yaml, make_config
 from manylabel.error import ConfigError
 from manylabel.run.feeds import images_in_a_step
 from manylabel.run.settings import stored_config
+from manylabel.stop import Stopped
 from manylabel.training.loop import Trainer
 from manylabel.training.work import TaskAtWork
 
@@ -117,3 +119,29 @@ def test_a_batch_of_all_processes_together() -> None:
         ConfigError, match=r"6 images in a step \(train\.batch_of=all\) cannot be shared by 4 processes"
     ):
         images_in_a_step(config, "objects", 4)
+
+
+@pytest.mark.slow
+def test_a_stop_in_either_stage_changes_nothing(tmp_path: Path, flat: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a growth, where it is taken back, at the end of the first stage and behind it."""
+    settings = [*FIRST, "train.adapt.every=1", "train.adapt.patience=2", "train.adapt.to_the_end=true"]
+    run.train(out=tmp_path / "whole", recipe=SMALL, settings=settings)
+    between, left = Trainer._between_steps, [3, 5, 6, 8]
+
+    def stop_there(self: Trainer) -> None:
+        if left and self.state.step + self.phase.before == left[0]:
+            left.pop(0)
+            self.stop.signal = 15
+        between(self)
+
+    monkeypatch.setattr(Trainer, "_between_steps", stop_there)
+    begun = False
+    while left:
+        more: dict[str, Any] = {"resume": True} if begun else {"recipe": SMALL, "settings": settings}
+        with pytest.raises(Stopped):
+            run.train(out=tmp_path / "cut", **more)
+        begun = True
+    run.train(out=tmp_path / "cut", resume=True)
+    whole, cut = (load_file(tmp_path / name / "bundle" / "weights.safetensors") for name in ("whole", "cut"))
+    assert all(torch.equal(whole[name], cut[name]) for name in whole)
+    assert [row["k"] for row in _rows(tmp_path / "whole")] == [row["k"] for row in _rows(tmp_path / "cut")]
