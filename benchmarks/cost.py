@@ -296,13 +296,13 @@ def options_of(heads: Sequence[str], options: Mapping[str, Any]) -> dict[str, di
 
 def _cost(backbone: str, size: int, head: Choice, labels: int, table: str, neck: Part | str = "none") -> Cost:
     m = measure(backbone, size, head.head, head.options, labels, neck)
-    name = f"{neck.name} + {head.head}" if isinstance(neck, Part) else head.head
+    title = f"{neck.name} + {head.title}" if isinstance(neck, Part) else head.title
     pooled = m.gmacs - m.head_gmacs + m.channels * labels / 1e9  # the same backbone with the linear head
     return Cost(
         table,
         backbone,
         size,
-        head.title,
+        title,
         labels,
         m.queries,
         m.parameters,

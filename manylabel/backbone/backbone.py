@@ -271,6 +271,11 @@ class Backbone(nn.Module):
         self.train(training)
         return round(side / places)
 
+    def begin_phase(self, alone: bool) -> None:
+        """A stretch of training begins, with an optimiser of its own; `alone`: of one task before the others."""
+        if hasattr(self.body, "begin_phase"):
+            self.body.begin_phase(alone)
+
     def observe(self, losses: Mapping[str, float], iterations: int, may_grow: bool) -> dict[str, int]:
         """Held-out losses of the tasks after so many further steps: what adapts to them does so now. Task → the change of
         how many experts it uses."""

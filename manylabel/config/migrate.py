@@ -69,6 +69,10 @@ def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
     tasks = found.get("tasks")
     if isinstance(tasks, Mapping):
         found["tasks"] = {name: _with_head(task) for name, task in tasks.items()}
+    train = found.get("train")
+    if isinstance(train, Mapping) and isinstance(adapt := train.get("adapt"), Mapping):
+        # presets of today say more than those of then
+        found["train"] = {**train, "adapt": {"to_the_end": False, **adapt}}
     return found
 
 

@@ -262,7 +262,7 @@ def _without_left_out(values: dict[str, Any]) -> dict[str, Any]:
     left_out = [name for name, task in tasks.items() if task in (None, "none")]
     values = {**values, "tasks": {name: task for name, task in tasks.items() if name not in left_out}}
     if isinstance(train, Mapping) and train.get("first") in (*left_out, "none"):
-        values["train"] = {**train, "first": None, "first_steps": 0}
+        values["train"] = {**train, "first": None, "first_steps": 0, "first_optimiser": {}, "first_schedule": {}}
     return values
 
 

@@ -121,12 +121,13 @@ class Model(nn.Module):
         """(all, trained)"""
         return counts_of(self)
 
-    def active_parameters(self, task: str) -> int:
-        """Parameters that a prediction of this task uses for one token: k of E experts, its own parts, what is shared."""
+    def active_parameters(self, task: str, within: str = "") -> int:
+        """Parameters that a prediction of this task uses for one token: k of E experts, its own parts, what is shared.
+        `within`: of a part of the model only, e.g. "backbone."."""
         whose, body = self.owners(), self.backbone.body
         total = 0.0
         for name, parameter in self.named_parameters():
-            if whose.get(name, task) == task:
+            if whose.get(name, task) == task and name.startswith(within):
                 inside = name.removeprefix("backbone.body.")
                 partly = hasattr(body, "active_share") and inside != name
                 total += parameter.numel() * (body.active_share(inside, task) if partly else 1)

@@ -59,6 +59,16 @@ def cacheable(config: Config, task: TaskConfig) -> bool:
     return frozen and kind_of(task).cached and (not varies(task.augment) or t.views > 0)
 
 
+def images_in_a_step(config: Config, task: str, processes: int) -> int:
+    """Of one process."""
+    size = config.batch_size(task)
+    if config.train.batch_of == "process":
+        return size
+    if size % processes:
+        raise ConfigError(f"{size} images in a step (train.batch_of=all) cannot be shared by {processes} processes")
+    return size // processes
+
+
 def make_feeds(
     config: Config,
     name: str,
@@ -72,7 +82,8 @@ def make_feeds(
 ) -> Feeds:
     """Batches of one task."""
     t, own, path = config.train, config.tasks[name], model.task(name)
-    rank, world, size = accelerator.process_index, accelerator.num_processes, config.batch_size(name)
+    rank, world = accelerator.process_index, accelerator.num_processes
+    size = images_in_a_step(config, name, world)
 
     def order(rows: np.ndarray, shuffle: bool = False) -> EpochBatches:
         repeats = own.augment.repeats if shuffle else 1

@@ -129,6 +129,7 @@ class Evaluated:
             "head": bundle.config.head.name,
             "experts": model.experts(name),
             "active_parameters": model.active_parameters(name),
+            "backbone_parameters": model.active_parameters(name, "backbone."),
             "gmacs": of_backbone / 1e9,
             "head_gmacs": of_head / 1e9,
             "image_size": bundle.preprocess.size,

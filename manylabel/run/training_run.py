@@ -131,7 +131,7 @@ class _Run:
             return self._go(resume)
 
     def _go(self, resume: bool) -> RunResult:
-        self.config, data = read_data(self.config, self.folder, resume)
+        self.config, data = read_data(self.config, self.folder, resume, self.stop)
         config = self.config
         set_seed(config.train.seed)
         labels = {name: len(one.table.labels) for name, one in data.items()}
