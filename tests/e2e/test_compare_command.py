@@ -65,6 +65,7 @@ def test_compare_names_winners_and_losers(runs: dict[str, Path], tmp_path: Path)
     done = manylabel("compare", *runs.values(), "--pair", "red,green", "--out", out, "--resamples", "100")
     assert done.returncode == 0, done.stderr
     assert "gap between red and green" in done.stdout
+    assert all(f"{name} (at 0.5)" in done.stdout for name in ("CP", "CR", "CF1", "OP", "OR", "OF1"))
     found = json.loads((out / "comparison.json").read_text())
     assert [len(method["runs"]) for method in found["methods"]] == [1, 2]  # two seeds of one method
     assert found["resamples"] == 100
