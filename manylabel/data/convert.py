@@ -73,30 +73,27 @@ def _folders(config: DataConfig, reading: Reading) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders))
 
 
+@dataclass(frozen=True)
 class _Counted:
     """Records with a progress bar over each pass, and only those of one split if that is asked."""
 
-    def __init__(
-        self, records: Iterable[Record], total: int, split: str | None, given: Callable[[str], str] | None
-    ) -> None:
-        self.records = records
-        self.total = total
-        self.split = split
-        self.given = given  # the split of an image by data.split_file
-        self.seen = 0
+    records: Iterable[Record]
+    total: int
+    split: str | None
+    given: Callable[[str], str] | None  # the split of an image by data.split_file
 
     def __iter__(self) -> Iterator[Record]:
-        self.seen = 0
+        none = True
         with console.counting("converting", self.total) as advance:
             for number, record in enumerate(self.records, 1):
                 if number % STEP == 0:
                     advance(STEP)
                 if self.given is not None:
-                    record = replace(record, split=self.given(record.key))
+                    record.split = self.given(record.key)
                 if self.split is None or record.split == self.split:
-                    self.seen += 1
+                    none = False
                     yield record
-        if not self.seen:  # here, while nothing has been put in place yet
+        if none:  # here, while nothing has been put in place yet
             raise DataError(f"there are no images in split {self.split!r}; nothing was converted")
 
 

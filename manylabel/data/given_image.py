@@ -30,16 +30,7 @@ from typing import Any, BinaryIO, Protocol, TypeGuard
 import numpy as np
 from PIL import Image
 
-from manylabel.data.decode import (
-    DARKEST,
-    OVERSHOOT,
-    decode,
-    describe,
-    high_byte,
-    share_of_white,
-    upright_rgb,
-    white_of,
-)
+from manylabel.data.decode import DARKEST, OVERSHOOT, decode, describe, high_byte, share_of_white, upright_rgb, white_of
 from manylabel.data.shard.packed import PackedImage
 from manylabel.error import DataError, DecodeError
 

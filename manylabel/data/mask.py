@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -19,18 +19,7 @@ LONGEST_RUN = 7  # characters of one run in a compressed text: 5 bits each
 BONUS = 0.05  # overlap by which another value must be better before the order of the objects is given up
 
 
-class Runs(TypedDict):
-    """A mask as pycocotools takes it."""
-
-    size: list[int]  # height, width
-    counts: bytes
-
-
-class GivenRuns(TypedDict, total=False):
-    """The same as strangers give it."""
-
-    size: object
-    counts: object
+Runs = dict[str, Any]  # a mask as pycocotools takes it: size (height, width) and counts
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -81,7 +70,7 @@ class RunLength:
     counts: bytes
 
     @classmethod
-    def of(cls, segmentation: GivenRuns, where: str) -> RunLength:
+    def of(cls, segmentation: Runs, where: str) -> RunLength:
         """From {'size': [height, width], 'counts': a list of runs or a compressed string}."""
         size, counts = segmentation.get("size"), segmentation.get("counts")
         if not (isinstance(size, list) and len(size) == 2 and all(isinstance(side, int) and side > 0 for side in size)):

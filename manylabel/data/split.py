@@ -9,7 +9,6 @@ import numpy as np
 
 from manylabel.data.connected import connected
 from manylabel.data.stratify import stratified_folds
-from manylabel.data.stratify_groups import grouped_folds
 from manylabel.data.table import Table
 from manylabel.error import DataError
 from manylabel.labels import support
@@ -28,7 +27,7 @@ def train_val_split(
 
 def folds(matrix: np.ndarray, shares: Sequence[float], seed: int = 0, groups: np.ndarray | None = None) -> np.ndarray:
     """The part (0, 1, …) of each row, stratified; rows of one group ([n], any ids) stay together."""
-    return stratified_folds(matrix, shares, seed) if groups is None else grouped_folds(matrix, groups, shares, seed)
+    return stratified_folds(matrix, shares, seed, groups)
 
 
 def joined_groups(*labellings: np.ndarray | None) -> np.ndarray | None:

@@ -2,7 +2,8 @@
 
 Iterative stratification: the images of the rarest label are dealt out first, each to the part that lacks that label
 most. Then three repairs, none of which undoes the one before it: labels missing from a part, the sizes of the parts,
-and the shares of the labels, by swapping images.
+and the shares of the labels, by swapping images. What is dealt out may be whole groups of images (one patient, one
+film, near-duplicates); an image is a group of one.
 Few images that share many rare labels can make it impossible that every label is everywhere (three images, and a
 label on each two of them, have no such halves); then as many are as a search finds.
 """
@@ -20,95 +21,108 @@ from manylabel.labels import PRESENT
 CHUNK = 4096  # rows looked at together, so that memory stays small
 ROUNDS = 20  # of swaps; each looks at every image once, and the gain soon ends
 SWAPS = 1000  # at most in one round, because every swap makes the prices of the others a little wrong
+SIZE_WEIGHT = 0.5  # of the size of a part against the shares of all labels together, where groups are moved
 
 
-def stratified_folds(matrix: np.ndarray, shares: Sequence[float], seed: int = 0) -> np.ndarray:
-    """The part (0, 1, …) of each row of a tri-state label matrix; the parts have the given shares of every label.
+def stratified_folds(
+    matrix: np.ndarray, shares: Sequence[float], seed: int = 0, groups: np.ndarray | None = None
+) -> np.ndarray:
+    """The part (0, 1, …) of each row of a tri-state label matrix; the parts have the given shares of every label, and rows
+    of one group ([n], any ids) share a part.
 
     A label with enough positives has one in every part, however small the part. Unknown entries do not count.
     """
-    check_shares(shares)
-    if len(matrix) < len(shares):
-        raise DataError(f"{len(matrix)} image(s) cannot fill {len(shares)} parts; add images or ask for fewer parts")
+    if len(shares) < 1 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
+        raise DataError(f"the shares {tuple(shares)} must be above 0 and sum to 1")
+    number = np.arange(len(matrix)) if groups is None else np.unique(groups, return_inverse=True)[1].reshape(-1)
+    count = int(number.max()) + 1 if len(number) else 0
+    if count < len(shares):
+        what = "image(s)" if groups is None else "group(s) of images"
+        raise DataError(f"{count} {what} cannot fill {len(shares)} parts; add images or ask for fewer parts")
     random = np.random.default_rng(seed)
-    split = _Split(matrix, np.asarray(shares, np.float64))
+    split = _Split(matrix, number, np.asarray(shares, np.float64))
     _deal(split, random)
     _mend_labels(split, random)
     _mend_sizes(split)
     _swap(split)
-    return split.part
-
-
-def check_shares(shares: Sequence[float]) -> None:
-    if len(shares) < 1 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
-        raise DataError(f"the shares {tuple(shares)} must be above 0 and sum to 1")
+    if groups is not None:
+        _move(split)
+    return split.part[number]
 
 
 class _Split:
-    """Images in parts, and what each part has and wants of each label.
+    """Groups in parts, and what each part has and wants of each label.
 
     Images without a label share one more label, so that they are spread as well; that one may be missing from a part.
     """
 
-    def __init__(self, matrix: np.ndarray, shares: np.ndarray) -> None:
-        n, parts = len(matrix), len(shares)
-        self.matrix = matrix
-        self.columns, self.starts = label_lists(matrix)
-        self.support = np.bincount(self.columns, minlength=matrix.shape[1] + 1)  # [L + 1]
-        self.real = np.arange(len(self.support)) < matrix.shape[1]
+    def __init__(self, matrix: np.ndarray, number: np.ndarray, shares: np.ndarray) -> None:
+        n, parts, labels = len(matrix), len(shares), matrix.shape[1] + 1
+        pairs = _pairs(matrix, number)
+        found, self.count = np.unique(pairs, return_counts=True)  # of each entry: images of a group with a label
+        group, self.columns = np.divmod(found, labels)
+        self.starts = np.searchsorted(group, np.arange(number.max() + 2))  # where the entries of each group begin
+        self.weights = np.bincount(number)  # images of each group
+        order = np.argsort(self.columns, kind="stable")
+        self.groups, self.counts = group[order], self.count[order]  # of label 0, of label 1, …
+        self.ends = np.cumsum(np.bincount(self.columns, minlength=labels))
+        self.support = np.bincount(self.columns, self.count, minlength=labels).astype(np.int64)  # [L + 1] images
+        self.holders = np.bincount(self.columns, minlength=labels)  # [L + 1] groups
+        self.real = np.arange(labels) < matrix.shape[1]
         self.wanted = _wanted(shares, self.support)  # [parts, L + 1]
         self.weight = 1.0 / np.maximum(self.support, 1) ** 2  # of an image too many: as a squared share of the label
         self.size = np.zeros(parts, np.int64)
         self.wanted_size = _whole_sizes(shares, n)
-        self.has = np.zeros((parts, matrix.shape[1] + 1), np.int64)
-        self.part = np.full(n, -1)
+        self.has = np.zeros((parts, labels), np.int64)
+        self.part = np.full(len(self.weights), -1)
 
-    def labels(self, image: int) -> np.ndarray:
-        return self.columns[self.starts[image] : self.starts[image + 1]]
+    def entries(self, group: int) -> slice:
+        return slice(self.starts[group], self.starts[group + 1])
 
-    def put(self, image: int, part: int) -> None:
-        labels = self.labels(image)
-        if (old := self.part[image]) >= 0:
-            self.has[old, labels] -= 1
-            self.size[old] -= 1
-        self.has[part, labels] += 1
-        self.size[part] += 1
-        self.part[image] = part
+    def put(self, group: int, part: int) -> None:
+        labels, count = self.columns[self.entries(group)], self.count[self.entries(group)]
+        if (old := self.part[group]) >= 0:
+            self.has[old, labels] -= count
+            self.size[old] -= self.weights[group]
+        self.has[part, labels] += count
+        self.size[part] += self.weights[group]
+        self.part[group] = part
 
-    def images(self, label: int) -> np.ndarray:
-        if label < self.matrix.shape[1]:
-            return np.flatnonzero(self.matrix[:, label] == PRESENT)
-        return np.flatnonzero(self.columns[self.starts[:-1]] == label)
+    def having(self, label: int) -> tuple[np.ndarray, np.ndarray]:
+        """(groups with this label, images of each that have it)"""
+        some = slice(self.ends[label - 1] if label else 0, self.ends[label])
+        return self.groups[some], self.counts[some]
 
     def missing(self) -> np.ndarray:
         """In how many parts each label could be but is not. [L + 1]"""
-        return self.real * (np.minimum(self.support, len(self.has)) - (self.has > 0).sum(axis=0))
+        return self.real * (np.minimum(self.holders, len(self.has)) - (self.has > 0).sum(axis=0))
 
-    def prices(self, source: int, target: int, labels: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """What each label says to moving an image: below 0 is for the better, infinite if it would go missing."""
+    def prices(self, source: int, target: int, entries: slice = slice(None)) -> np.ndarray:
+        """What each label of each group says to moving it: below 0 is for the better, infinite if it would go missing."""
+        labels, count = self.columns[entries], self.count[entries]
         has, gets = self.has[source, labels], self.has[target, labels]
         excess = (gets - self.wanted[target, labels]) - (has - self.wanted[source, labels])
-        return np.where(self.real[labels] & (has == 1) & (gets > 0), np.inf, self.weight[labels] * (excess + 1))
+        last = self.real[labels] & (has == count) & (gets > 0)
+        return np.where(last, np.inf, self.weight[labels] * count * (excess + count))
 
-    def cost(self, image: int, target: int) -> float:
-        return float(self.prices(self.part[image], target, self.labels(image)).sum())
+    def cost(self, group: int, target: int) -> float:
+        return float(self.prices(self.part[group], target, self.entries(group)).sum())
 
     def cheapest(self, source: int, target: int) -> np.ndarray:
-        """The images of `source` that may go to `target`, the cheapest first."""
-        costs = np.add.reduceat(self.prices(source, target)[self.columns], self.starts[:-1])
-        images = np.flatnonzero((self.part == source) & np.isfinite(costs))
-        return images[np.argsort(costs[images], kind="stable")]
+        """The groups of `source` that may go to `target`, the cheapest first."""
+        costs = np.add.reduceat(self.prices(source, target), self.starts[:-1])
+        groups = np.flatnonzero((self.part == source) & np.isfinite(costs))
+        return groups[np.argsort(costs[groups], kind="stable")]
 
 
-def label_lists(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All images' labels one after the other, and where each image's begin."""
-    found, lengths = [], []
+def _pairs(matrix: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """group · (L + 1) + label of every image's labels; L for one that has none."""
+    found = []
     for start in range(0, len(matrix), CHUNK):
         present = matrix[start : start + CHUNK] == PRESENT
-        present = np.column_stack([present, ~present.any(axis=1)])  # the label of those that have none
-        found.append(np.nonzero(present)[1].astype(np.int32))
-        lengths.append(present.sum(axis=1))
-    return np.concatenate(found), np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+        rows, labels = np.nonzero(np.column_stack([present, ~present.any(axis=1)]))
+        found.append(number[start + rows] * (matrix.shape[1] + 1) + labels)
+    return np.concatenate(found)
 
 
 def _whole_sizes(shares: np.ndarray, n: int) -> np.ndarray:
@@ -135,18 +149,19 @@ def _wanted(shares: np.ndarray, support: np.ndarray) -> np.ndarray:
 
 
 def _deal(split: _Split, random: np.random.Generator) -> None:
-    """Each image to the part that lacks its rarest label most; then its other labels decide, then the sizes."""
-    left = split.support.copy()
+    """Each group to the part that lacks its rarest label most; then its other labels decide, then the sizes."""
+    left = split.holders.copy()
     while left.any():
         label = int(np.argmin(np.where(left > 0, left, len(split.part) + 1)))
-        images = split.images(label)
-        for image in random.permutation(images[split.part[images] < 0]):
-            labels = split.labels(image)
+        groups = split.having(label)[0]
+        dealt = random.permutation(groups[split.part[groups] < 0])
+        for group in dealt[np.argsort(-split.weights[dealt], kind="stable")]:  # the large ones first
+            labels, count = split.columns[split.entries(group)], split.count[split.entries(group)]
             lack = split.wanted[:, labels] - split.has[:, labels]  # [parts, labels]
             first = lack[:, labels == label][:, 0].tolist()
-            others = (lack @ split.weight[labels]).tolist()
+            others = (lack @ (split.weight[labels] * count)).tolist()
             room = (split.wanted_size - split.size).tolist()
-            split.put(image, max(zip(first, others, room, range(len(room)), strict=True))[-1])
+            split.put(group, max(zip(first, others, room, range(len(room)), strict=True))[-1])
             left[labels] -= 1
 
 
@@ -158,49 +173,51 @@ def _mend_labels(split: _Split, random: np.random.Generator) -> None:
         if not len(broken):
             return
         label = int(random.choice(broken))
-        images = random.permutation(split.images(label)).tolist()
+        groups, counts = split.having(label)
+        order = random.permutation(len(groups))
+        groups, counts = groups[order], counts[order]
         if random.random() < 0.1:  # out of a dead end
-            split.put(images[0], int(random.integers(len(split.has))))
+            split.put(int(groups[0]), int(random.integers(len(split.has))))
         else:
-            spare = [image for image in images if split.has[split.part[image], label] > 1][:200]
+            spare = groups[split.has[split.part[groups], label] > counts][:200].tolist()
             empty = np.flatnonzero(split.has[:, label] == 0).tolist()
             split.put(*min(product(spare, empty), key=lambda move: _harm(split, *move)))
         if (now := int(split.missing().sum())) < fewest:
             best, fewest = split.part.copy(), now
-    for image in np.flatnonzero(split.part != best).tolist():
-        split.put(image, int(best[image]))
+    for group in np.flatnonzero(split.part != best).tolist():
+        split.put(group, int(best[group]))
 
 
-def _harm(split: _Split, image: int, target: int) -> int:
+def _harm(split: _Split, group: int, target: int) -> int:
     """Labels that a move breaks, less those that it mends."""
-    labels = split.labels(image)
-    broken = (split.has[split.part[image], labels] == 1) & (split.has[target, labels] > 0)
-    mended = (split.has[split.part[image], labels] > 1) & (split.has[target, labels] == 0)
-    return int(broken.sum()) - int(mended.sum())
+    labels, count = split.columns[split.entries(group)], split.count[split.entries(group)]
+    last, new = split.has[split.part[group], labels] == count, split.has[target, labels] == 0
+    return int((last & ~new).sum()) - int((~last & new).sum())
 
 
 def _mend_sizes(split: _Split) -> None:
-    """Move the cheapest images out of parts that are too large, as far as no label goes missing."""
+    """Move the cheapest groups out of parts that are too large, as far as no label goes missing."""
     moved = True
     while moved:
         moved = False
         for source, target in permutations(range(len(split.size)), 2):
             excess = split.size - split.wanted_size
             count = min(excess[source], -excess[target])
-            for image in split.cheapest(source, target)[: -(-count // 4)] if count > 0 else ():
-                if np.isfinite(split.cost(image, target)):
-                    split.put(image, target)
+            for group in split.cheapest(source, target)[: -(-count // 4)] if count > 0 else ():
+                if split.weights[group] <= count and np.isfinite(split.cost(group, target)):
+                    split.put(group, target)
+                    count -= split.weights[group]
                     moved = True
 
 
 def _swap(split: _Split) -> None:
-    """Exchange images between two parts while that brings labels closer to their shares."""
+    """Exchange groups of one size between two parts while that brings labels closer to their shares."""
     for _ in range(ROUNDS):
         before = split.part.copy()
         for a, b in combinations(range(len(split.size)), 2):
             for there, back in zip(split.cheapest(a, b)[:SWAPS], split.cheapest(b, a)[:SWAPS], strict=False):
                 gain = split.cost(there, b)
-                if not np.isfinite(gain):
+                if not np.isfinite(gain) or split.weights[there] != split.weights[back]:
                     continue
                 split.put(there, b)
                 if gain + split.cost(back, a) < -1e-12:
@@ -208,4 +225,21 @@ def _swap(split: _Split) -> None:
                 else:
                     split.put(there, a)
         if (before == split.part).all():
+            return
+
+
+def _move(split: _Split) -> None:
+    """Move groups, whose sizes rarely fit, while that brings labels and sizes together closer to what is wanted."""
+    unit = SIZE_WEIGHT * np.count_nonzero(split.support) / split.weights.sum() ** 2
+    for _ in range(ROUNDS):
+        moved = False
+        for source, target in permutations(range(len(split.size)), 2):
+            for group in split.cheapest(source, target)[:SWAPS]:
+                excess = split.size - split.wanted_size
+                weight = split.weights[group]
+                size = unit * weight * (excess[target] - excess[source] + weight)
+                if split.cost(group, target) + size < -1e-12:
+                    split.put(group, target)
+                    moved = True
+        if not moved:
             return

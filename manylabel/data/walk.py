@@ -17,6 +17,14 @@ def is_image_name(name: str) -> bool:
     return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES
 
 
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """A folder or a link to one, also where a link leads to itself; asks the disk only about links."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
 def walk_images(root: Path) -> Iterator[str]:
     """Paths relative to `root` with forward slashes, sorted within each folder; what is hidden is left out.
 

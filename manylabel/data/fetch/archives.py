@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ from manylabel.data.fetch.checksum import digest_of, kind_of
 from manylabel.data.fetch.connection import Patience
 from manylabel.data.fetch.download import Advance, Downloaded, Say, download
 from manylabel.data.fetch.manifest import ARCHIVES, WORKSHOP, Manifest, alone
-from manylabel.data.fetch.space import check_space, readable
 from manylabel.data.fetch.unpack import unpack
 from manylabel.error import DataError
 
@@ -137,3 +137,23 @@ def tidy(out: Path, way: Way, archives: Iterable[Archive], splits: Iterable[str]
     for folder in (*(place / split for split in splits), place, out / WORKSHOP):
         with suppress(OSError):  # others have put something there
             folder.rmdir()
+
+
+def readable(size: float) -> str:
+    """'1.9 GB': decimal, as servers and shops count."""
+    units = ["bytes", "kB", "MB", "GB", "TB"]
+    while abs(size) >= 1000 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    return f"{size:.{0 if units[0] == 'bytes' else 1}f} {units[0]}"
+
+
+def check_space(out: Path, needed: int, what: str) -> None:
+    """A DataError with both figures unless `needed` bytes are free where `out` is or will be."""
+    place = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    if needed > free:
+        raise DataError(
+            f"{what} needs {readable(needed)} ({needed:,} bytes) in {out}, but only {readable(free)} ({free:,} bytes) "
+            "are free there; choose another folder"
+        )

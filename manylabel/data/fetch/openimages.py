@@ -6,12 +6,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from manylabel.data.fetch.archives import Way, already_there, bring, show_licence, tidy, to_download
-from manylabel.data.fetch.catalogue import CLASS_DESCRIPTIONS, LABEL_FILES, TRAINABLE, Archive, DataSet
+from manylabel.data.fetch.archives import (
+    Way,
+    already_there,
+    bring,
+    check_space,
+    readable,
+    show_licence,
+    tidy,
+    to_download,
+)
+from manylabel.data.fetch.catalogue import CLASS_DESCRIPTIONS, LABEL_FILES, TRAINABLE, DataSet
 from manylabel.data.fetch.choice import HEADER, candidates, find_labels, read_classes, rows_of
 from manylabel.data.fetch.manifest import Manifest, Wanted, alone
 from manylabel.data.fetch.photos import USUAL, Photos
-from manylabel.data.fetch.space import check_space, readable
 from manylabel.error import DataError
 from manylabel.spreadsheet import sheet_writer
 from manylabel.storage.atomic import replacing
@@ -52,58 +60,55 @@ def fetch_open_images(
     check_space(out, download + images * USUAL, f"{data.name} with up to {images:,} images")
     way.say(f"up to {images:,} images (about {readable(images * USUAL)}) and {readable(download)} of label files")
     with alone(out):
-        return _fetch(_Job(files, out, manifest, way), labels, count, splits, seed, other_labels)
+        return _fetch(data, out, manifest, way, labels, count, splits, seed, other_labels)
 
 
-class _Job:
-    """The official files of one fetch."""
+def _fetch(
+    data: DataSet,
+    out: Path,
+    manifest: Manifest,
+    way: Way,
+    names: Sequence[str],
+    count: int,
+    splits: tuple[str, ...],
+    seed: int,
+    other_labels: bool,
+) -> Path:
+    files = {archive.name: archive for archive in data.archives}
 
-    def __init__(self, files: dict[str, Archive], out: Path, manifest: Manifest, way: Way) -> None:
-        self.files, self.out, self.manifest, self.way = files, out, manifest, way
-
-    def file(self, name: str) -> Path:
-        path, got = bring(self.files[name], self.out, self.manifest, self.way)
-        self.manifest.note(name, got)
+    def official(name: str) -> Path:
+        path, got = bring(files[name], out, manifest, way)
+        manifest.note(name, got)
         return path
 
-
-def _fetch(job: _Job, names: Sequence[str], count: int, splits: tuple[str, ...], seed: int, other_labels: bool) -> Path:
-    out, way = job.out, job.way
-    job.manifest.begin()
-    classes = read_classes(job.file(CLASS_DESCRIPTIONS))
+    manifest.begin()
+    classes = read_classes(official(CLASS_DESCRIPTIONS))
     labels = find_labels(names, classes)
-    trainable = set(job.file(TRAINABLE).read_text(encoding="utf-8").split())
+    trainable = set(official(TRAINABLE).read_text(encoding="utf-8").split())
     for mid in sorted(set(labels) - trainable):
         way.say(f"{labels[mid]!r} is not one of Open Images' trainable labels: it has fewer than 100 verified images")
     had: dict[str, dict[str, int]] = {}
     used = set(labels)
     for split in splits:
-        source = job.file(LABEL_FILES[split])
-        kept = _bring_images(job, source, split, labels, count, seed)
+        source = official(LABEL_FILES[split])
+        with way.progress(f"reading {source.name}", source.stat().st_size) as advance:
+            spare = count + count // 2 + 20  # for images that are gone or broken
+            ranked = candidates(source, list(labels), spare, seed, advance)
+        kept = Photos(out, split, way).choose(ranked, count)
         had[split] = {labels[mid]: len(images) for mid, images in kept.items()}
+        for name, number in had[split].items():
+            if number < count:
+                way.say(f"{split} has only {number} images of {name!r} that can be had, not {count}")
         chosen = {image for images in kept.values() for image in images}
         used |= _write_labels(source, out / LABEL_FILES[split], chosen, None if other_labels else set(labels), way)
     for name in labels.values():
         if not any(numbers[name] for numbers in had.values()):
             raise DataError(f"{', '.join(splits)} of Open Images: no image of {name!r} can be had; try another split")
     _write_classes(out / CLASS_DESCRIPTIONS, {mid: name for mid, name in classes.items() if mid in used})
-    tidy(out, way, job.files.values(), splits)
-    job.manifest.finish(images=had)
+    tidy(out, way, files.values(), splits)
+    manifest.finish(images=had)
     way.say(f"{sum(sum(1 for _ in (out / split).glob('*.jpg')) for split in splits):,} images are in {out}")
     return out
-
-
-def _bring_images(
-    job: _Job, source: Path, split: str, labels: dict[str, str], count: int, seed: int
-) -> dict[str, list[str]]:
-    spare = count + count // 2 + 20  # for images that are gone or broken
-    with job.way.progress(f"reading {source.name}", source.stat().st_size) as advance:
-        ranked = candidates(source, list(labels), spare, seed, advance)
-    kept = Photos(job.out, split, job.way).choose(ranked, count)
-    for mid, images in kept.items():
-        if len(images) < count:
-            job.way.say(f"{split} has only {len(images)} images of {labels[mid]!r} that can be had, not {count}")
-    return kept
 
 
 def _write_labels(source: Path, path: Path, images: set[str], labels: set[str] | None, way: Way) -> set[str]:

@@ -50,10 +50,7 @@ class Photos:
     def _bring(self, images: Iterable[str]) -> None:
         images = list(images)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (
-            counting(f"{self._split} images", len(images)) as advance,
-            ThreadPoolExecutor(WORKERS, "fetch") as pool,
-        ):
+        with counting(f"{self._split} images", len(images)) as advance, ThreadPoolExecutor(WORKERS, "fetch") as pool:
             try:
                 jobs = {pool.submit(self._one, image): image for image in images}
                 for job in as_completed(jobs):

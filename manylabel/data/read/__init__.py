@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +12,6 @@ import numpy as np
 from manylabel.config import DataConfig, parse
 from manylabel.data.builder import TableBuilder
 from manylabel.data.part import chosen_images
-from manylabel.data.read import (
-    coco,
-    csv,
-    fiftyone,
-    folders,
-    hf_datasets,
-    imagefolder,
-    json_rows,
-    jsonl,
-    label_studio,
-    nus_wide,
-    nus_wide_zsl,
-    open_images,
-    parquet,
-    voc,
-    webdataset,
-    yolo,
-)
 from manylabel.data.read.label_file import read_label_file
 from manylabel.data.read.split_file import is_split_file, with_split_file
 from manylabel.data.read.text_file import decode_json
@@ -44,25 +27,11 @@ from manylabel.labels import LabelSpace
 from manylabel.storage.lock import is_at_work
 from manylabel.suggest import closest
 
-_MODULES = (  # the first that recognises a path reads it
-    hf_datasets,
-    webdataset,
-    coco,
-    voc,
-    open_images,
-    nus_wide,
-    nus_wide_zsl,
-    fiftyone,
-    label_studio,
-    yolo,
-    imagefolder,
-    json_rows,
-    parquet,
-    jsonl,
-    csv,
-    folders,
-)
-FORMATS: dict[str, Format] = {module.FORMAT.name: module.FORMAT for module in _MODULES}
+# files of this folder; the first that recognises a path reads it
+_MODULES = "hf_datasets webdataset coco voc open_images nus_wide nus_wide_zsl fiftyone label_studio yolo imagefolder"
+_MODULES += " json_rows parquet jsonl csv folders"
+_FOUND: list[Format] = [import_module(f"manylabel.data.read.{name}").FORMAT for name in _MODULES.split()]
+FORMATS = {kind.name: kind for kind in _FOUND}
 USUAL_NAMES = ("labels.csv", "labels.tsv", "labels.jsonl", "labels.json", "labels.parquet")
 UNREADABLE = dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV")
 UNREADABLE |= dict.fromkeys((".zip", ".gz", ".tgz", ".rar", ".7z"), "unpack it first")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from reprlib import repr as brief
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-from manylabel.data.mask import GivenRuns, Polygons, RunLength
+from manylabel.data.mask import Polygons, RunLength
 from manylabel.data.record import Box
 from manylabel.error import DataError
 
@@ -60,7 +60,7 @@ def _mask(value: Any, where: str, odd: Counter[str]) -> Polygons | RunLength | N
     if value in (None, [], {}):
         return None
     if isinstance(value, dict):
-        return RunLength.of(cast(GivenRuns, value), where)
+        return RunLength.of(value, where)
     if not isinstance(value, list):
         raise DataError(f"{where}: segmentation must be polygons or a run-length mask, not {brief(value)}")
     parts = [value] if _is_number(value[0]) else value  # some tools write a single outline without its own list

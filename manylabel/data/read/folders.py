@@ -13,14 +13,13 @@ from pathlib import Path
 
 from manylabel.config import DataConfig
 from manylabel.data.read.distinct_names import distinct_names, shared_names
-from manylabel.data.read.folder_entry import is_folder
 from manylabel.data.read.same_content import same_content
 from manylabel.data.read.split_file import is_split_file
 from manylabel.data.read.synsets import INDEX, SYNSET, find_synset_file, read_synsets
 from manylabel.data.record import Format, Reading, Record
 from manylabel.data.source import FileSource
 from manylabel.data.table import SPLITS
-from manylabel.data.walk import NOT_OURS, is_image_name, walk_images
+from manylabel.data.walk import NOT_OURS, is_folder, is_image_name, walk_images
 from manylabel.error import DataError
 
 LABEL_FILES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xml")

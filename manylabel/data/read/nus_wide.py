@@ -17,11 +17,10 @@ import numpy as np
 
 from manylabel.config import DataConfig
 from manylabel.data.finder import image_root
-from manylabel.data.read.folder_entry import is_folder
 from manylabel.data.read.text_file import text_lines
 from manylabel.data.record import Format, Reading, Record
 from manylabel.data.source import FileSource
-from manylabel.data.walk import ImageIndex
+from manylabel.data.walk import ImageIndex, is_folder
 from manylabel.error import DataError
 from manylabel.labels import label_key
 

@@ -15,7 +15,6 @@ from pathlib import Path, PurePosixPath
 from manylabel.config import DataConfig
 from manylabel.console import counting
 from manylabel.data.finder import image_root
-from manylabel.data.read.folder_entry import is_folder
 from manylabel.data.read.open_images_classes import Classes
 from manylabel.data.read.open_images_rows import (
     BOX_COLUMNS,
@@ -29,7 +28,7 @@ from manylabel.data.read.open_images_rows import (
 from manylabel.data.record import Box, Format, Reading, Record, Thing
 from manylabel.data.source import FileSource
 from manylabel.data.table import SPLITS
-from manylabel.data.walk import walk_images
+from manylabel.data.walk import is_folder, walk_images
 from manylabel.error import DataError, DecodeError
 from manylabel.labels import UNKNOWN
 

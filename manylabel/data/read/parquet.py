@@ -12,7 +12,7 @@ from typing import Any
 
 from manylabel.config import DataConfig
 from manylabel.data.read.arrow_rows import ROWS_AT_ONCE, ArrowTable, Part
-from manylabel.data.read.shard_split import splits_of_shards
+from manylabel.data.read.split_name import splits_of_shards
 from manylabel.data.record import Format, Reading
 from manylabel.data.shard.arrow_image import image_column, need_pyarrow, stored_features
 from manylabel.data.shard.locate import Shard, find_shards, is_pattern, shards_inside

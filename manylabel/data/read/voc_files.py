@@ -9,10 +9,9 @@ from itertools import islice
 from pathlib import Path
 
 from manylabel.config import DataConfig
-from manylabel.data.read.folder_entry import is_folder
 from manylabel.data.read.split_name import split_of
 from manylabel.data.read.text_file import text_lines
-from manylabel.data.walk import is_image_name
+from manylabel.data.walk import is_folder, is_image_name
 from manylabel.error import DataError
 
 IMAGE_FOLDERS = ("JPEGImages", "images", "Images", "imgs", "data")

@@ -13,17 +13,11 @@ from pathlib import Path
 
 from manylabel.config import DataConfig
 from manylabel.data.read.columns import FILE_COLUMNS, Columns
-from manylabel.data.read.shard_split import splits_of_shards
+from manylabel.data.read.split_name import splits_of_shards
 from manylabel.data.read.tar_samples import LABEL_KINDS, PEEK, TarSamples, base_and_end
 from manylabel.data.read.text_file import text_lines
 from manylabel.data.record import Format, Reading, Record
-from manylabel.data.shard.locate import (
-    COMPRESSED,
-    find_shards,
-    is_pattern,
-    refuse_compressed,
-    shards_inside,
-)
+from manylabel.data.shard.locate import COMPRESSED, find_shards, is_pattern, refuse_compressed, shards_inside
 from manylabel.data.shard.tar_index import first_names
 from manylabel.data.shard.tar_source import TarSource
 from manylabel.data.walk import is_image_name

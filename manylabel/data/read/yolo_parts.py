@@ -9,12 +9,11 @@ from pathlib import Path
 
 from manylabel.config import DataConfig
 from manylabel.data.finder import is_file_name
-from manylabel.data.read.folder_entry import is_folder
 from manylabel.data.read.split_name import split_of
 from manylabel.data.read.text_file import text_lines
 from manylabel.data.read.yolo_yaml import DataYaml
 from manylabel.data.table import SPLITS
-from manylabel.data.walk import is_image_name, walk_images
+from manylabel.data.walk import is_folder, is_image_name, walk_images
 from manylabel.error import DataError
 
 NAMES_FILES = ("classes.txt", "obj.names", "_darknet.labels")  # one class a line, in the order of their numbers

@@ -84,54 +84,31 @@ def labelling_config(labels: Iterable[str], boxes: bool) -> str:
 
 
 def _task(record: Record, content: Content, name: str) -> Entry:
-    place: Entry = {}
-    if record.split is not None:
-        place["split"] = record.split
-    if record.group is not None:
-        place["group"] = record.group
-    data: Entry = {"image": address(name), **tri_state(record, content.rest), **place}
-    results: list[Entry] = [_choices(list(record.present))] if record.present else []
+    data: Entry = {"image": address(name), **tri_state(record, content.rest)}
+    data |= {key: value for key, value in (("split", record.split), ("group", record.group)) if value is not None}
+    results = [_choices(list(record.present))] if record.present else []
     if record.things:
         size = image_size(record, content.source)
-        results += [
-            _rectangle(thing.label, shares(thing.box, size), size, number)
-            for number, thing in enumerate(record.things, 1)
-        ]
+        boxes = ((thing.label, shares(thing.box, size)) for thing in record.things)
+        results += [_rectangle(label, box, size, number) for number, (label, box) in enumerate(boxes, 1)]
     return _with_prediction(data, results, VERSION)
 
 
 def _with_prediction(data: Entry, results: list[Entry], version: str, score: float | None = None) -> Entry:
-    prediction: Entry = {"model_version": version, "result": results}
-    if score is not None:
-        prediction["score"] = round(score, 6)
-    return {"data": data, "predictions": [prediction]}
+    told = {} if score is None else {"score": round(score, 6)}
+    return {"data": data, "predictions": [{"model_version": version, "result": results, **told}]}
 
 
 def _choices(names: list[str]) -> Entry:
-    value: Entry = {"choices": names}
-    return {"id": "choices", "type": "choices", "from_name": CHOICES, "to_name": "image", "value": value}
+    names_of = {"id": "choices", "type": "choices", "from_name": CHOICES, "to_name": "image"}
+    return {**names_of, "value": {"choices": names}}
 
 
 def _rectangle(label: str, box: Box, size: tuple[int, int], number: int) -> Entry:
-    left, top, width, height = (100 * share for share in box)
-    value: Entry = {
-        "x": left,
-        "y": top,
-        "width": width,
-        "height": height,
-        "rotation": 0,
-        "rectanglelabels": [label],
-    }
-    return {
-        "id": f"box{number}",
-        "type": "rectanglelabels",
-        "from_name": BOXES,
-        "to_name": "image",
-        "original_width": size[0],
-        "original_height": size[1],
-        "image_rotation": 0,
-        "value": value,
-    }
+    names_of = {"id": f"box{number}", "type": "rectanglelabels", "from_name": BOXES, "to_name": "image"}
+    place = dict(zip(("x", "y", "width", "height"), (100 * share for share in box), strict=True))
+    sizes = {"original_width": size[0], "original_height": size[1], "image_rotation": 0}
+    return {**names_of, **sizes, "value": {**place, "rotation": 0, "rectanglelabels": [label]}}
 
 
 TARGET = Target(

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from manylabel.data.stratify_groups import grouped_folds
+from manylabel.data.stratify import stratified_folds
+
+
+def grouped_folds(matrix: np.ndarray, groups: np.ndarray, shares: tuple[float, ...], seed: int = 0) -> np.ndarray:
+    return stratified_folds(matrix, shares, seed, groups)
+
 
 SHARES = (0.7, 0.15, 0.15)
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import write_photos
 from shard_files import make_samples, parquet_table, tar_files, write_parquet_shards, write_tar, write_tar_shards
 
-from manylabel.data.read.shard_split import split_of_shard, splits_of_shards
+from manylabel.data.read.split_name import split_of_shard, splits_of_shards
 from manylabel.data.shard.locate import expand_braces, find_shards, is_pattern
 from manylabel.data.shard.packed import find_packed
 from manylabel.data.shard.recent import Recent

@@ -10,8 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manylabel.data.split import joined_groups, part_names_and_shares, train_val_split
-from manylabel.data.stratify_groups import grouped_folds
+from manylabel.data.stratify import stratified_folds
 from manylabel.error import DataError
+
+
+def grouped_folds(matrix: np.ndarray, groups: np.ndarray, shares: tuple[float, ...], seed: int = 0) -> np.ndarray:
+    return stratified_folds(matrix, shares, seed, groups)
 
 
 def _data(images: int, labels: int, groups: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
