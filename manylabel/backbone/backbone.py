@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.models import group_parameters
 from torch import Tensor, nn
 
@@ -23,6 +24,10 @@ from manylabel.features import FINAL, Features, find_stage
 from manylabel.preprocess import Preprocess
 from manylabel.suggest import closest
 
+NORMALISATION = {  # mean and standard deviation of pixels in 0…1
+    "imagenet": (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD),
+    "unit": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
+}
 ONE_TASK: Mapping[str, int | None] = {LABELS: None}
 
 
@@ -63,10 +68,11 @@ class Backbone(nn.Module):
                 f"'manylabel backbones {config.name}'), train all of it (--full), or say --set backbone.weights=none"
             )
         facts = self.body.pretrained_cfg
+        mean, std = NORMALISATION.get(config.normalise, (facts["mean"], facts["std"]))
         preprocess = Preprocess(
             size=config.image_size or int(facts["input_size"][-1]),
-            mean=tuple(facts["mean"]),
-            std=tuple(facts["std"]),
+            mean=tuple(mean),
+            std=tuple(std),
             interpolation="bicubic" if facts.get("interpolation") == "bicubic" else "bilinear",
             resize=config.resize,
             crop_share=float(facts.get("crop_pct") or 0.875),

@@ -1,4 +1,4 @@
-"""What a reader gives: records, one per image, in the words of the label file; and what is known before the first."""
+"""What a format is, and what its reader gives: records, one per image, in the words of the label file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from manylabel.config import DataConfig
 from manylabel.data.mask import AnyMask
 from manylabel.data.source import ImageSource
 from manylabel.labels import ABSENT
@@ -24,7 +25,7 @@ class Thing:
     mask: AnyMask | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
     """One image. A label in none of the three lists is what `Reading.rest` says."""
 
@@ -33,7 +34,7 @@ class Record:
     present: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-    split: str | None = None  # as written; the check makes it train, val or test
+    split: str | None = None  # as written; the builder makes it train, val or test
     group: str | None = None  # images of one group stay on one side of a split
     things: tuple[Thing, ...] = ()
     size: tuple[int, int] | None = None  # (width, height) where the label file tells
@@ -44,13 +45,20 @@ class Record:
 class Reading:
     """An opened data set. `records()` starts from the beginning each time, and reads as it goes."""
 
-    format: str  # the name of the format
     path: Path  # label file or folder
     source: ImageSource
     records: Callable[[], Iterator[Record]]
     labels: tuple[str, ...] | None = None  # in order; None = those that the records name, sorted
     rest: int = ABSENT  # what a label is that a record does not mention: ABSENT or UNKNOWN
-    repeats: bool = False  # an image may have several records by nature of the format; they are merged
-    total: int | None = None  # records, where that is known
     name: str = ""  # of the data set; '' = from the path
     notes: list[str] = field(default_factory=list)  # what was guessed or is odd, for the user to see
+
+
+@dataclass(frozen=True)
+class Format:
+    """One way in which people keep images and labels."""
+
+    name: str  # for --format
+    title: str  # for people
+    sniff: Callable[[Path], str]  # what at this path (file or folder) gives the format away, in words; '' = it is not
+    open: Callable[[Path, DataConfig], Reading]

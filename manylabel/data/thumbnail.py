@@ -11,13 +11,13 @@ from manylabel.error import DecodeError
 SIDE = 144  # pixels at most
 
 
-def thumbnail(source: ImageSource, key: str) -> str | None:
+def thumbnail(source: ImageSource, key: str, side: int = SIDE) -> str | None:
     """A small JPEG as a data address, or None when the image cannot be read."""
     try:
-        image = source.read(key, at_least=SIDE)
-    except DecodeError:
+        image = source.read(key, at_least=side)
+    except (DecodeError, OSError):
         return None
-    image.thumbnail((SIDE, SIDE))
+    image.thumbnail((side, side))
     buffer = io.BytesIO()
     image.save(buffer, "JPEG", quality=80)
     return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -80,6 +80,10 @@ class Head(nn.Module):
         """Whose gates a trace of this head shows, and what they choose among; None for heads without experts."""
         return None
 
+    def expert_similarity(self) -> tuple[float, ...]:
+        """Of each layer with gates: how alike the experts are that a gate chooses among; 1 = all the same."""
+        return ()
+
     def observe(self, losses: np.ndarray) -> None:
         """Held-out losses [N] of the labels after an epoch; NaN where there is none. For heads that adapt to them."""
 

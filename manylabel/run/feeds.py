@@ -36,6 +36,12 @@ def check_cache(config: Config) -> None:
         raise ConfigError(
             "augment.cutmix pastes pixels, and cached features have none: use augment.mixup, or set train.cache=off"
         )
+    repeated = [task for task in config.tasks.values() if task.augment.repeats > 1]
+    if any(not varies(task.augment) or (t.cache != "off" and cacheable(config, task)) for task in repeated):
+        raise ConfigError(
+            "augment.repeats takes copies of an image that are varied each time it is decoded: set an augmentation, e.g. "
+            "augment.flip=true, and train.cache=off where the backbone is frozen; cached features have train.views"
+        )
     if t.views and config.backbone.freeze == "full" and t.cache != "off":
         raise ConfigError(
             "train.views are cached features of a backbone that is frozen, or frozen in part; with --full every epoch draws "
@@ -80,7 +86,8 @@ def make_feeds(
     size = images_in_a_step(config, name, world)
 
     def order(rows: np.ndarray, shuffle: bool = False) -> EpochBatches:
-        return EpochBatches(rows, size, shuffle=shuffle, seed=t.seed, rank=rank, world=world)
+        repeats = own.augment.repeats if shuffle else 1
+        return EpochBatches(rows, size, shuffle=shuffle, seed=t.seed, rank=rank, world=world, repeats=repeats)
 
     train, val, held_out = order(parts.train, shuffle=True), order(parts.val), order(parts.held_out)
     if t.cache != "off" and cacheable(config, own):

@@ -21,7 +21,7 @@ from manylabel import console
 from manylabel.allocator import keep_memory
 from manylabel.analysis.routing_probe import RoutingProbe
 from manylabel.backbone import native_bfloat16
-from manylabel.config import Config, dump, has_one_task, make_config
+from manylabel.config import Config, dump, has_one_task, left_out_of_heads, make_config
 from manylabel.error import ConfigError
 from manylabel.model import Model
 from manylabel.run.finish import finish
@@ -93,7 +93,10 @@ def train(
     if resume:
         config = reopen_folder(folder, recipe, settings, given, resolve)
     else:
-        config = resolve(make_config(choose_recipe(recipe, transfer, settings, given), settings, **given))
+        chosen = choose_recipe(recipe, transfer, settings, given)
+        config = resolve(make_config(chosen, settings, **given))
+        for left_out in left_out_of_heads(chosen, config):
+            console.warn(left_out)
         _check_length(config, settings, given)
     paths = [path for task in config.tasks.values() for path in (task.data.path, task.data.images)]
     check = partial(check_folder, folder, paths, overwrite, resume)

@@ -45,6 +45,7 @@ class Lesson:
     loss: Loss | SoftmaxLoss
     augment: AugmentConfig
     fills: bool  # a mixture of what nobody said is absent, as the loss takes it
+    unseen: Tensor | None = None  # [N] bool: labels of which nobody says anything
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,13 @@ class Classification(Task[LabelTargets, Scores, Judged]):
         augment = mixing_allowed(config.augment, config.loss, matrix, say)
         return replace(self, lesson=Lesson(table.matrix, loss, augment, unknown_is_negative(config.loss)))
 
+    def without(self, unseen: np.ndarray) -> Any:
+        assert self.lesson is not None
+        hidden = torch.from_numpy(unseen)
+        if isinstance(self.loss, Loss):  # where labels compete, what is unknown is no candidate anyway
+            self.loss.unseen = hidden
+        return replace(self, lesson=replace(self.lesson, unseen=hidden))
+
     @property
     def loss(self) -> Loss | SoftmaxLoss:
         """Of a task that is learned."""
@@ -99,7 +107,7 @@ class Classification(Task[LabelTargets, Scores, Judged]):
         inputs, labels, told = batch.inputs, (states == PRESENT).float(), states != UNKNOWN
         if rng is not None and self.mixes:
             if self.lesson.fills:
-                told = torch.ones_like(told)
+                told = torch.ones_like(told) if self.lesson.unseen is None else (~self.lesson.unseen).expand_as(told)
             inputs, labels, told = mix_batch(inputs, labels, told, self.lesson.augment, rng)
         return LabelTargets(inputs.to(device), labels.to(device), told.to(device))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import timm.optim
 import torch
 from torch.optim import Optimizer, lr_scheduler
 
@@ -83,6 +84,26 @@ class Adam(AdamW):
     def build(self, model: Rated) -> Optimizer:
         b1, b2 = self.options.betas
         return torch.optim.Adam(parameter_groups(model, self.options), betas=(b1, b2), foreach=True)
+
+
+@OPTIMISERS.register("lamb")
+class Lamb(AdamW):
+    """Adam whose step in each layer is as long as the layer's weights say, for large batches (ImageNet A1 and A2)."""
+
+    @dataclass(frozen=True)
+    class Options(AdamW.Options):
+        max_grad_norm: float = option(1.0, "largest gradient norm of all weights together; 0 = off")
+
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            require(self.max_grad_norm >= 0, "optimiser.max_grad_norm", self.max_grad_norm, "0 or more")
+
+    options: Options
+
+    def build(self, model: Rated) -> Optimizer:
+        o = self.options
+        groups = parameter_groups(model, o)
+        return timm.optim.Lamb(groups, betas=(o.betas[0], o.betas[1]), max_grad_norm=o.max_grad_norm or None)
 
 
 @OPTIMISERS.register("sgd")

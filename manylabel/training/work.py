@@ -90,7 +90,8 @@ class TaskAtWork:
 
     def learning(self, say: Callable[[str], None]) -> TaskAtWork:
         """Able to give targets and losses."""
-        return replace(self, task=self.task.learning(self.config, self.table, self.parts.train, say))
+        task = self.task.learning(self.config, self.table, self.parts.train, say)
+        return replace(self, task=task if self.unseen is None else task.without(self.unseen))
 
     @property
     def never_trained(self) -> np.ndarray:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import warm
 from PIL import Image
 
 import manylabel as ml
@@ -135,20 +134,7 @@ def trained(case: Case, out: Path, stop_after: int | None = None) -> None:
     if case[-1] == 1:
         _trained_here(recipe_of(case), out, stop_after)
         return
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    given = json.dumps([recipe_of(case), str(out), stop_after])
-    done = subprocess.run(
-        [*launcher, __file__, given],
-        env={
-            **os.environ,
-            "ACCELERATE_USE_CPU": "true",
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = warm.run(__file__, json.dumps([recipe_of(case), str(out), stop_after]), processes=2)
     assert done.returncode == 0, done.stderr[-3000:]
 
 

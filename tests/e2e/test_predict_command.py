@@ -14,7 +14,7 @@ from command import manylabel
 from net.kept_runs import ARCHIVE, PHOTOS, unpack
 from PIL import Image
 
-from manylabel.data.read.image_names import names_of
+from manylabel.data.finder import names_of
 from manylabel.error import ManylabelError
 from manylabel.inference.images import find_images
 from manylabel.inference.predictor import Predictor

@@ -12,8 +12,6 @@ import fiftyone as fo
 # name of the folder: (type, field with the labels)
 EXPORTS = {
     "samples": ("FiftyOneDataset", None),
-    "labels-json": ("FiftyOneImageClassificationDataset", "ground_truth"),
-    "label-json": ("FiftyOneImageClassificationDataset", "label"),
     "tree": ("ImageClassificationDirectoryTree", "label"),
     "coco": ("COCODetectionDataset", "detections"),
     "voc": ("VOCDetectionDataset", "detections"),
@@ -56,7 +54,7 @@ def export(spec: str, out: str) -> dict[str, Any]:
         more: dict[str, Any] = {} if field is None else {"label_field": field}
         if name in ("coco", "yolov4"):
             more["classes"] = classes
-        chosen = dataset.exists(field) if name in ("tree", "label-json") else dataset
+        chosen = dataset.exists(field) if name == "tree" else dataset
         chosen.export(export_dir=f"{out}/{name}", dataset_type=getattr(fo.types, kind), **more)
     for split in ("train", "val"):
         dataset.match_tags(split).export(

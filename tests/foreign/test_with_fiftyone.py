@@ -113,11 +113,8 @@ def test_we_read_its_own_format(exported: Path, tmp_path: Path) -> None:
     _same_boxes(boxes_of(exported / "samples", tmp_path), 1e-6)
 
 
-def test_we_read_its_classification_files(exported: Path, tmp_path: Path) -> None:
-    """In these it writes null for an image without labels, as for one that nobody looked at, so we leave both out."""
-    assert labels_of(exported / "labels-json", tmp_path) == {name: labels for name, labels in LABELS.items() if labels}
+def test_we_read_its_folders_of_labels(exported: Path, tmp_path: Path) -> None:
     first = {name: {labels[0]} for name, (labels, _, _) in TOLD.items() if labels}
-    assert labels_of(exported / "label-json", tmp_path) == first
     assert labels_of(exported / "tree", tmp_path) == first
 
 

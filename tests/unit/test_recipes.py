@@ -12,7 +12,13 @@ from manylabel.backbone.bundled import BUNDLED
 from manylabel.config import load_recipe, make_config, recipe_names
 from manylabel.run import resolve
 
-LABELS = {"ml-decoder-openimages": 9605, "ml-decoder-nus-zsl": 1006, "ml-decoder-imagenet": 1000, "ml-decoder-voc": 20}
+LABELS = {
+    "ml-decoder-openimages": 9605,
+    "ml-decoder-nus-zsl": 1006,
+    "ml-decoder-imagenet": 1000,
+    "ml-decoder-imagenet-a1": 1000,
+    "ml-decoder-voc": 20,
+}
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -36,5 +42,5 @@ def test_the_papers_figures_are_in_the_recipes() -> None:
     assert paper.only.head.options["dim"] == 768
     images = make_config("ml-decoder-openimages")
     assert images.only.loss.options["gamma_negative"] == 7
-    assert images.only.head.options["groups"] == 200
+    assert images.only.head.options["groups"] == 100
     assert make_config("ml-decoder-imagenet").only.kind == "single_label"

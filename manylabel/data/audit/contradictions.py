@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -16,17 +16,7 @@ from manylabel.labels import ABSENT, PRESENT, UNKNOWN
 MOST_IMAGES, MOST_LABELS = 20, 20  # of a group that are named
 
 
-class Contradiction(TypedDict):
-    """A group of images; the names of images and labels are cut, their numbers are not."""
-
-    kind: str  # exact, near
-    images: list[str]
-    size: int  # images
-    labels: list[str]
-    differing: int  # labels
-
-
-def contradictions(table: Table, found: Duplicates) -> list[Contradiction]:
+def contradictions(table: Table, found: Duplicates) -> list[dict[str, Any]]:
     """Groups of which some have a label that others are said not to have: byte-identical ones first, then near ones.
 
     Unknown entries never contradict. What exact copies disagree about among themselves is not said again of near ones.
@@ -41,7 +31,7 @@ def contradictions(table: Table, found: Duplicates) -> list[Contradiction]:
     return sorted(groups, key=lambda group: (group["kind"], -group["size"]))
 
 
-def _near(table: Table, found: Duplicates, copies: dict[int, np.ndarray]) -> list[Contradiction]:
+def _near(table: Table, found: Duplicates, copies: dict[int, np.ndarray]) -> list[dict[str, Any]]:
     """Near pairs that contradict each other, joined where they share an image."""
     pairs = []
     differing: list[np.ndarray] = []  # labels of each of these pairs
@@ -82,7 +72,7 @@ def _by_row(true: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
     return ((i, np.flatnonzero(true[i])) for i in np.flatnonzero(true.any(axis=1)).tolist())
 
 
-def _group(table: Table, kind: str, rows: np.ndarray, differing: np.ndarray) -> Contradiction:
+def _group(table: Table, kind: str, rows: np.ndarray, differing: np.ndarray) -> dict[str, Any]:
     return {
         "kind": kind,
         "images": [str(key) for key in table.keys[rows[:MOST_IMAGES]]],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +17,12 @@ from manylabel.data.audit.inspection import Inspection, inspect_table
 from manylabel.data.audit.judge import TOO_RARE_TO_JUDGE, TOO_RARE_TO_SPLIT, judge
 from manylabel.data.audit.leaks import MOST_LISTED, find_leaks
 from manylabel.data.audit.names import similar_names
-from manylabel.data.audit.result import Audit, Cooccurrence, Copies, CopyGroup, SimilarNames, Suspicious
-from manylabel.data.audit.sizes import image_sizes
-from manylabel.data.audit.suspicion import Suspect, suspicious
-from manylabel.data.audit.told_sizes import wrong_sizes
+from manylabel.data.audit.result import Audit
+from manylabel.data.audit.sizes import image_sizes, wrong_sizes
+from manylabel.data.audit.suspicion import suspicious
 from manylabel.data.audit.unlisted import unlisted_images
 from manylabel.data.table import Table
+from manylabel.labels import PRESENT
 
 MOST_OF_A_GROUP = 20
 
@@ -45,6 +46,7 @@ def audit(
     contradicting = contradictions(table, copies)
     exact = [group for group in contradicting if group["kind"] == "exact"]
     sizes = image_sizes(inspection)
+    odd = suspicious(table, inspection, exact)
     found = Audit(
         name=table.name,
         images=len(table),
@@ -63,13 +65,13 @@ def audit(
         else {},
         too_rare_to_split=[names[i] for i in np.flatnonzero(counts.support < TOO_RARE_TO_SPLIT)],
         too_rare_to_judge=[names[i] for i in np.flatnonzero(thin)],
-        cooccurrence=_about_company(table, counts),
+        cooccurrence=company(table, counts),
         similar_names=_about_names(table, counts),
         sizes=sizes["long_side"],
         image_sizes=sizes,
         wrong_sizes=wrong_sizes(table, inspection),
         unreadable={str(table.keys[row]): reason for row, reason in inspection.unreadable.items()},
-        suspicious=_about_suspects(suspicious(table, inspection, exact)),
+        suspicious={"kinds": dict(Counter(entry["kind"] for entry in odd)), "images": odd[:MOST_LISTED]},
         duplicates=_about_duplicates(table, copies),
         leaks=find_leaks(table, copies),
         contradictions={
@@ -86,13 +88,9 @@ def audit(
     return replace(found, problems=problems, warnings=warnings)
 
 
-def _about_suspects(odd: list[Suspect]) -> Suspicious:
-    return {"kinds": dict(Counter(entry["kind"] for entry in odd)), "images": odd[:MOST_LISTED]}
-
-
-def _about_duplicates(table: Table, found: Duplicates) -> Copies:
+def _about_duplicates(table: Table, found: Duplicates) -> dict[str, Any]:
     groups = sorted(members(found.group).values(), key=len, reverse=True)
-    listed: list[CopyGroup] = [
+    listed = [
         {
             "kind": "exact" if len(set(found.exact[rows].tolist())) == 1 else "near",
             "size": len(rows),
@@ -110,28 +108,9 @@ def _about_duplicates(table: Table, found: Duplicates) -> Copies:
     }
 
 
-def _about_company(table: Table, counts: Counts) -> Cooccurrence:
-    names = table.labels.names
-    found = company(table, counts)
-    return {
-        "images": found.images,
-        "names": [names[i] for i in found.names],
-        "counts": found.counts,
-        "pairs": [[names[a], names[b], together] for a, b, together in found.pairs],
-        "implied": [{**pair, "label": names[pair["label"]], "with": names[pair["with"]]} for pair in found.implied],
-        "implied_count": found.implied_count,
-        "identical": [[names[a], names[b]] for a, b in found.identical],
-        "identical_count": found.identical_count,
-        "exclusive": [
-            {**pair, "label": names[pair["label"]], "other": names[pair["other"]]} for pair in found.exclusive
-        ],
-        "exclusive_count": found.exclusive_count,
-    }
-
-
-def _about_names(table: Table, counts: Counts) -> list[SimilarNames]:
+def _about_names(table: Table, counts: Counts) -> list[dict[str, Any]]:
     def together(a: int, b: int) -> int:
-        return len(np.intersect1d(counts.images_with(a), counts.images_with(b), assume_unique=True))
+        return int(((table.matrix[:, a] == PRESENT) & (table.matrix[:, b] == PRESENT)).sum())
 
     names = table.labels.names
     return [

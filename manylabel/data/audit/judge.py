@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from manylabel.data.audit.counts import Counts
 from manylabel.data.audit.result import Audit
 from manylabel.data.audit.suspicion import KINDS
-from manylabel.data.audit.told_sizes import WrongSizes
 from manylabel.data.table import Table
 
 TOO_RARE_TO_SPLIT = 2
@@ -104,7 +105,7 @@ def _about_sizes(table: Table, found: Audit) -> list[str]:
     return warnings
 
 
-def _first(wrong: WrongSizes, turned: bool) -> str:
+def _first(wrong: dict[str, Any], turned: bool) -> str:
     entry = next(entry for entry in wrong["images"] if entry["turned"] == turned)
     (width, height), (told_width, told_height) = entry["found"], entry["told"]
     return f"first: {entry['image']} is {width}×{height}, not {told_width}×{told_height}"

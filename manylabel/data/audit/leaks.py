@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -12,23 +12,8 @@ from manylabel.data.table import Table
 MOST_LISTED = 1000
 
 
-class Leak(TypedDict):
-    images: list[str]
-    splits: list[str]
-    kind: str  # exact, near
-    distance: int  # bits that differ
-
-
-class Leaks(TypedDict):
-    """Pairs of the same picture in different splits; all are counted, MOST_LISTED are named."""
-
-    count: int
-    pairs: list[Leak]
-    images: dict[str, int]  # split → its images that are also in another split
-
-
-def find_leaks(table: Table, found: Duplicates) -> Leaks:
-    """Exact and near duplicates between splits; none where the data has no splits."""
+def find_leaks(table: Table, found: Duplicates) -> dict[str, Any]:
+    """Exact and near duplicates between splits; all are counted, MOST_LISTED are named."""
     if table.split is None:
         return {"count": 0, "pairs": [], "images": {}}
     names, split = np.unique(table.split, return_inverse=True)
@@ -50,9 +35,9 @@ def find_leaks(table: Table, found: Duplicates) -> Leaks:
     }
 
 
-def _listed(table: Table, found: Duplicates, exact: np.ndarray, near: np.ndarray) -> list[Leak]:
+def _listed(table: Table, found: Duplicates, exact: np.ndarray, near: np.ndarray) -> list[dict[str, Any]]:
     groups = members(found.exact)
-    pairs: list[Leak] = []
+    pairs: list[dict[str, Any]] = []
 
     def add(a: np.ndarray, b: np.ndarray, kind: str, distance: int) -> None:
         split = table.split

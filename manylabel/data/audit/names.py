@@ -7,7 +7,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -27,15 +27,9 @@ IRREGULAR = {
 }  # fmt: skip
 
 
-class Alike(TypedDict):
-    """Two labels by number."""
-
-    label: int
-    other: int
-    why: str
-
-
-def similar_names(names: Sequence[str], support: np.ndarray, together: Callable[[int, int], int]) -> list[Alike]:
+def similar_names(
+    names: Sequence[str], support: np.ndarray, together: Callable[[int, int], int]
+) -> list[dict[str, Any]]:
     """Pairs with the reason; `together(a, b)` says how many images have both."""
     words = [_words(name) for name in names]
     found: dict[tuple[int, int], str] = {}

@@ -3,73 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, TypedDict
+from typing import Any
 
-from manylabel.data.audit.contradictions import Contradiction
-from manylabel.data.audit.leaks import Leaks
-from manylabel.data.audit.sizes import ImageSizes, Range
-from manylabel.data.audit.suspicion import Suspect
-from manylabel.data.audit.told_sizes import WrongSizes
-from manylabel.data.audit.unlisted import Unlisted
 from manylabel.storage.output import MADE_BY
-
-# 'with' is a word of Python, so it cannot be written as a field
-Implied = TypedDict("Implied", {"label": str, "with": str, "share": float, "support": int})
-
-
-class Exclusive(TypedDict):
-    label: str
-    other: str
-    expected: float
-
-
-class Cooccurrence(TypedDict):
-    """Lists are cut, counts are not."""
-
-    images: int  # that were counted
-    names: list[str]
-    counts: list[list[int]]  # [names, names] images with both
-    pairs: list[list[str | int]]  # two labels, images with both
-    implied: list[Implied]
-    implied_count: int
-    identical: list[list[str]]
-    identical_count: int
-    exclusive: list[Exclusive]
-    exclusive_count: int
-
-
-class SimilarNames(TypedDict):
-    labels: list[str]
-    why: str
-    support: list[int]
-    together: int  # images with both
-
-
-class Suspicious(TypedDict):
-    kinds: dict[str, int]
-    images: list[Suspect]
-
-
-class CopyGroup(TypedDict):
-    kind: str  # exact, near
-    size: int
-    images: list[str]
-    splits: list[str]
-
-
-class Copies(TypedDict):
-    exact_copies: int
-    near_copies: int
-    group_count: int
-    groups: list[CopyGroup]
-    not_compared: int
-
-
-class Contradictions(TypedDict):
-    count: int
-    exact: int
-    near: int
-    groups: list[Contradiction]
 
 
 @dataclass(frozen=True)
@@ -89,17 +25,17 @@ class Audit:
     known_share: dict[str, float]  # per label; empty when everything is known
     too_rare_to_split: list[str]
     too_rare_to_judge: list[str]
-    cooccurrence: Cooccurrence
-    similar_names: list[SimilarNames]
-    sizes: Range  # of the long side
-    image_sizes: ImageSizes
-    wrong_sizes: WrongSizes
+    cooccurrence: dict[str, Any]
+    similar_names: list[dict[str, Any]]
+    sizes: dict[str, float]  # of the long side
+    image_sizes: dict[str, Any]
+    wrong_sizes: dict[str, Any]
     unreadable: dict[str, str]
-    suspicious: Suspicious
-    duplicates: Copies
-    leaks: Leaks
-    contradictions: Contradictions
-    unlisted: Unlisted
+    suspicious: dict[str, Any]
+    duplicates: dict[str, Any]
+    leaks: dict[str, Any]
+    contradictions: dict[str, Any]
+    unlisted: dict[str, Any]
     problems: list[str]
     warnings: list[str]
 

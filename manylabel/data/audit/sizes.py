@@ -1,40 +1,19 @@
-"""How large the images are, in pixels and bytes, and of what kind."""
+"""How large the images are, in pixels and bytes, of what kind, and whether their label file says so, too."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
 from manylabel.data.audit.inspection import Inspection
+from manylabel.data.table import Table
 
 MOST_DOTS = 2000  # different sizes that are listed; the most frequent
 
 
-class Range(TypedDict):
-    """Whole numbers of what is whole."""
-
-    smallest: float
-    median: float
-    largest: float
-
-
-class Bytes(Range):
-    total: int
-
-
-class ImageSizes(TypedDict):
-    short_side: Range
-    long_side: Range
-    aspect: Range
-    bytes: Bytes
-    formats: dict[str, int]  # the most frequent first
-    different: int
-    most_frequent: list[list[int]]  # width, height, images
-
-
-def three(values: np.ndarray) -> Range:
+def three(values: np.ndarray) -> dict[str, float]:
     """Zeros of nothing."""
     low, middle, high = np.percentile(values, [0, 50, 100]).tolist() if len(values) else (0, 0, 0)
     if values.dtype.kind in "iu":
@@ -42,7 +21,7 @@ def three(values: np.ndarray) -> Range:
     return {"smallest": round(low, 3), "median": round(middle, 3), "largest": round(high, 3)}
 
 
-def image_sizes(inspection: Inspection) -> ImageSizes:
+def image_sizes(inspection: Inspection) -> dict[str, Any]:
     """Sides, aspect (width over height), bytes, formats, and how many images have each size."""
     facts = inspection.facts[inspection.readable]
     size = np.stack([facts["width"], facts["height"]], axis=1)  # [n, 2]
@@ -57,4 +36,32 @@ def image_sizes(inspection: Inspection) -> ImageSizes:
         "formats": dict(formats.most_common()),
         "different": len(pixels),
         "most_frequent": [[int(w), int(h), int(n)] for (w, h), n in zip(pixels[most], images[most], strict=True)],
+    }
+
+
+def wrong_sizes(table: Table, inspection: Inspection, most: int = 100) -> dict[str, Any]:
+    """How many differ, how many of these only in that width and height are swapped, and the first few of each kind.
+
+    Swapped is `turned`: cameras store a photo on its side and note how to turn it. We read it upright, while the size and
+    the boxes of the label file are those of the photo as it is stored.
+    """
+    if table.sizes is None:
+        return {"count": 0, "turned": 0, "images": []}
+    told = table.sizes.astype(np.int64)  # [n, 2]
+    found = np.stack([inspection.facts["width"], inspection.facts["height"]], axis=1).astype(np.int64)
+    differs = (told > 0).all(axis=1) & inspection.readable & (told != found).any(axis=1)
+    turned = differs & (told == found[:, ::-1]).all(axis=1)
+    first = [np.flatnonzero(which)[:most] for which in (differs & ~turned, turned)]
+    return {
+        "count": int(differs.sum()),
+        "turned": int(turned.sum()),
+        "images": [
+            {
+                "image": str(table.keys[row]),
+                "told": told[row].tolist(),
+                "found": found[row].tolist(),
+                "turned": bool(turned[row]),
+            }
+            for row in np.concatenate(first).tolist()
+        ],
     }

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
-from manylabel.data.audit.contradictions import Contradiction
 from manylabel.data.audit.duplicates import BLANK
 from manylabel.data.audit.inspection import Inspection
 from manylabel.data.table import Table
@@ -25,13 +24,7 @@ KINDS = {
 }
 
 
-class Suspect(TypedDict):
-    image: str
-    kind: str  # of KINDS
-    detail: str
-
-
-def suspicious(table: Table, inspection: Inspection, contradicting: list[Contradiction]) -> list[Suspect]:
+def suspicious(table: Table, inspection: Inspection, contradicting: list[dict[str, Any]]) -> list[dict[str, str]]:
     """Images with the kind of suspicion (see KINDS) and the figure behind it, in the order of the kinds."""
     facts, readable = inspection.facts, inspection.readable
     width, height = facts["width"].astype(np.int64), facts["height"].astype(np.int64)
@@ -43,7 +36,7 @@ def suspicious(table: Table, inspection: Inspection, contradicting: list[Contrad
         "narrow": long > NARROW * short,
         "huge": width * height > HUGE * typical,
     }
-    found: list[Suspect] = [
+    found: list[dict[str, str]] = [
         {"image": str(table.keys[row]), "kind": kind, "detail": f"{width[row]} × {height[row]} pixels"}
         for kind, test in tests.items()
         for row in np.flatnonzero(test & readable).tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from itertools import islice
-from typing import TypedDict
+from typing import Any
 
 from manylabel.data.audit.image import digest
 from manylabel.data.audit.inspection import Inspection
@@ -17,12 +17,7 @@ from manylabel.error import DataError
 COMPARED = 1000  # images whose content is looked at
 
 
-class Unlisted(TypedDict):
-    count: int
-    first: list[str]
-
-
-def unlisted_images(table: Table, inspection: Inspection, most: int = 20) -> Unlisted:
+def unlisted_images(table: Table, inspection: Inspection, most: int = 20) -> dict[str, Any]:
     """How many there are, and the first few. Only in folders that hold images of the table: masks are elsewhere.
 
     A copy of an image of the table is not one: where folders are labels, copies are merged into one row. If all that are

@@ -65,123 +65,95 @@ class DataSet:
 
 VOC_LICENCE = "the photographs come from Flickr; whoever uses them must respect Flickr's terms of use"
 COCO_LICENCE = "annotations CC BY 4.0; the photographs come from Flickr and remain under Flickr's terms of use"
-
-
-def _voc(year: int, file: str, size: int, checksum: str, split: str | None) -> Archive:
-    path = f"robots.ox.ac.uk/pascal/VOC/voc{year}/{file}"
-    # a plain tar: what it holds is never more than the tar itself
-    return Archive(f"https://thor.{path}", size, size, checksum=checksum, split=split, also=(f"http://host.{path}",))
-
-
-def _coco_images(split: str, year: int, size: int, sha256: str) -> Archive:
-    # JPEG hardly shrinks in a zip: train2017 is 19.3 GB zipped and as files
-    url = f"http://images.cocodataset.org/zips/{split}{year}.zip"
-    return Archive(url, size, size, checksum=f"sha256:{sha256}", split=split)
-
-
-def _coco_labels(year: int, size: int, sha256: str) -> Archive:
-    # instances_train2017.json alone has 469,785,474 bytes and captions_train2017.json 91,865,115; the key points and
-    # the validation files bring it to under 0.9 GB. 2014 holds the same annotations, split otherwise.
-    url = f"http://images.cocodataset.org/annotations/annotations_trainval{year}.zip"
-    only = tuple((split, f"*_{split}{year}.json") for split in ("train", "val"))
-    return Archive(url, size, 900_000_000, checksum=f"sha256:{sha256}", only=only)
-
-
-def _nus(file: str, unpacked: int, folder: str) -> Archive:
-    # The university's server is often away; the Internet Archive keeps the copies of the lab's earlier server.
-    # A zip is not larger than what is in it, so that is its ceiling.
-    url = f"https://lms.comp.nus.edu.sg/wp-content/uploads/2019/research/nuswide/{file}"
-    archived = f"https://web.archive.org/web/2018id_/http://dl.nextcenter.org/public/nuswide/{file}"
-    return Archive(url, unpacked, unpacked, exact=False, folder=folder, also=(archived,))
-
-
-def _coco(year: int, archives: tuple[Archive, ...]) -> DataSet:
-    expects = tuple((split, f"{split}{year}") for split in ("train", "val"))
-    labels = tuple((split, f"annotations/instances_{split}{year}.json") for split in ("train", "val"))
-    return DataSet(
-        f"coco{year}",
-        f"MS COCO {year}, training and validation images with 80 labels, boxes and masks",
-        COCO_LICENCE,
-        "https://cocodataset.org/#termsofuse",
-        archives,
-        expects + labels,
-    )
-
-
-def _voc_set(year: int, archives: tuple[Archive, ...]) -> DataSet:
-    base = f"VOCdevkit/VOC{year}"
-    return DataSet(
-        f"voc{year}",
-        f"PASCAL VOC {year}, 20 labels with boxes and masks",
-        VOC_LICENCE,
-        f"http://host.robots.ox.ac.uk/pascal/VOC/voc{year}/index.html",
-        archives,
-        tuple((None, f"{base}/{part}") for part in ("JPEGImages", "Annotations", "ImageSets/Main")),
-    )
-
-
 OPEN_IMAGES = "https://storage.googleapis.com/openimages/v7"
 IMAGE_BUCKET = "https://open-images-dataset.s3.amazonaws.com"
 CLASS_DESCRIPTIONS = "oidv7-class-descriptions.csv"
 TRAINABLE = "oidv7-classes-trainable.txt"
 LABEL_FILES = {
-    "train": "oidv7-train-annotations-human-imagelabels.csv",
-    "validation": "oidv7-val-annotations-human-imagelabels.csv",
-    "test": "oidv7-test-annotations-human-imagelabels.csv",
+    split: f"oidv7-{name}-annotations-human-imagelabels.csv"
+    for split, name in (("train", "train"), ("validation", "val"), ("test", "test"))
 }
+
+
+def _voc(year: int, *files: tuple[str, str, int, str]) -> DataSet:
+    """Of (file, split, bytes, checksum)."""
+    archives = []
+    for file, split, size, checksum in files:
+        path = f"robots.ox.ac.uk/pascal/VOC/voc{year}/{file}"
+        # a plain tar: what it holds is never more than the tar itself
+        places = f"https://thor.{path}", f"http://host.{path}"
+        archives.append(Archive(places[0], size, size, checksum=checksum, split=split, also=places[1:]))
+    parts = ("JPEGImages", "Annotations", "ImageSets/Main")
+    return DataSet(
+        f"voc{year}",
+        f"PASCAL VOC {year}, 20 labels with boxes and masks",
+        VOC_LICENCE,
+        f"http://host.robots.ox.ac.uk/pascal/VOC/voc{year}/index.html",
+        tuple(archives),
+        tuple((None, f"VOCdevkit/VOC{year}/{part}") for part in parts),
+    )
+
+
+def _coco(year: int, labels: tuple[int, str], **splits: tuple[int, str]) -> DataSet:
+    """Of (bytes, sha256) of the labels and of the images of each split."""
+    # instances_train2017.json alone has 469,785,474 bytes and captions_train2017.json 91,865,115; the key points and
+    # the validation files bring it to under 0.9 GB. 2014 holds the same annotations, split otherwise.
+    home = "http://images.cocodataset.org"
+    only = tuple((split, f"*_{split}{year}.json") for split in splits)
+    sums = [f"sha256:{labels[1]}", *(f"sha256:{sha256}" for _, sha256 in splits.values())]
+    url = f"{home}/annotations/annotations_trainval{year}.zip"
+    archives = [Archive(url, labels[0], 900_000_000, checksum=sums[0], only=only)]
+    for (split, (size, _)), checksum in zip(splits.items(), sums[1:], strict=True):
+        # JPEG hardly shrinks in a zip: train2017 is 19.3 GB zipped and as files
+        archives.append(Archive(f"{home}/zips/{split}{year}.zip", size, size, checksum=checksum, split=split))
+    return DataSet(
+        f"coco{year}",
+        f"MS COCO {year}, training and validation images with 80 labels, boxes and masks",
+        COCO_LICENCE,
+        "https://cocodataset.org/#termsofuse",
+        tuple(archives),
+        tuple((s, form.format(s, year)) for form in ("{}{}", "annotations/instances_{}{}.json") for s in splits),
+    )
+
+
+def _nus(folder: str, unpacked: int) -> Archive:
+    # The university's server is often away; the Internet Archive keeps the copies of the lab's earlier server.
+    # A zip is not larger than what is in it, so that is its ceiling.
+    url = f"https://lms.comp.nus.edu.sg/wp-content/uploads/2019/research/nuswide/{folder}.zip"
+    archived = f"https://web.archive.org/web/2018id_/http://dl.nextcenter.org/public/nuswide/{folder}.zip"
+    return Archive(url, unpacked, unpacked, exact=False, folder=folder, also=(archived,))
 
 
 def _open_images(file: str, size: int, split: str | None = None) -> Archive:
     return Archive(f"{OPEN_IMAGES}/{file}", size, exact=False, split=split)
 
 
+NUS_FILES = (
+    *("Groundtruth/AllLabels", "Groundtruth/TrainTestLabels", "ConceptsList/Concepts81.txt"),
+    *("ImageList/Imagelist.txt", "NUS_WID_Tags/TagList1k.txt"),
+)
+TRAINVAL_2012 = "sha256:e14f763270cf193d0b5f74b169f44157a4b0c6efa708f4dd0ff78ee691763bcb"
 CATALOGUE: dict[str, DataSet] = {
     data.name: data
     for data in (
-        _voc_set(
+        _voc(
             2007,
-            (
-                _voc(
-                    2007, "VOCtrainval_06-Nov-2007.tar", 460_032_000, "md5:c52e279531787c972589f7e41ab4ae64", "trainval"
-                ),
-                _voc(2007, "VOCtest_06-Nov-2007.tar", 451_020_800, "md5:b6e924de25625d8de591ea690078ad9f", "test"),
-            ),
+            ("VOCtrainval_06-Nov-2007.tar", "trainval", 460_032_000, "md5:c52e279531787c972589f7e41ab4ae64"),
+            ("VOCtest_06-Nov-2007.tar", "test", 451_020_800, "md5:b6e924de25625d8de591ea690078ad9f"),
         ),
-        _voc_set(
-            2012,  # the labels of its test images were never published
-            (
-                _voc(
-                    2012,
-                    "VOCtrainval_11-May-2012.tar",
-                    1_999_639_040,
-                    "sha256:e14f763270cf193d0b5f74b169f44157a4b0c6efa708f4dd0ff78ee691763bcb",
-                    "trainval",
-                ),
-            ),
-        ),
+        # the labels of its test images were never published
+        _voc(2012, ("VOCtrainval_11-May-2012.tar", "trainval", 1_999_639_040, TRAINVAL_2012)),
         _coco(
             2014,
-            (
-                _coco_labels(2014, 252_872_794, "031296bbc80c45a1d1f76bf9a90ead27e94e99ec629208449507a4917a3bf009"),
-                _coco_images(
-                    "train", 2014, 13_510_573_713, "ede4087e640bddba550e090eae701092534b554b42b05ac33f0300b984b31775"
-                ),
-                _coco_images(
-                    "val", 2014, 6_645_013_297, "fe9be816052049c34717e077d9e34aa60814a55679f804cd043e3cbee3b9fde0"
-                ),
-            ),
+            (252_872_794, "031296bbc80c45a1d1f76bf9a90ead27e94e99ec629208449507a4917a3bf009"),
+            train=(13_510_573_713, "ede4087e640bddba550e090eae701092534b554b42b05ac33f0300b984b31775"),
+            val=(6_645_013_297, "fe9be816052049c34717e077d9e34aa60814a55679f804cd043e3cbee3b9fde0"),
         ),
         _coco(
             2017,
-            (
-                _coco_labels(2017, 252_907_541, "113a836d90195ee1f884e704da6304dfaaecff1f023f49b6ca93c4aaae470268"),
-                _coco_images(
-                    "train", 2017, 19_336_861_798, "69a8bb58ea5f8f99d24875f21416de2e9ded3178e903f1f7603e283b9e06d929"
-                ),
-                _coco_images(
-                    "val", 2017, 815_585_330, "4f7e2ccb2866ec5041993c9cf2a952bbed69647b115d0f74da7ce8f4bef82f05"
-                ),
-            ),
+            (252_907_541, "113a836d90195ee1f884e704da6304dfaaecff1f023f49b6ca93c4aaae470268"),
+            train=(19_336_861_798, "69a8bb58ea5f8f99d24875f21416de2e9ded3178e903f1f7603e283b9e06d929"),
+            val=(815_585_330, "4f7e2ccb2866ec5041993c9cf2a952bbed69647b115d0f74da7ce8f4bef82f05"),
         ),
         DataSet(
             "nus-wide",
@@ -189,21 +161,12 @@ CATALOGUE: dict[str, DataSet] = {
             "its authors state no licence; ask them for the images, which remain under Flickr's terms of use",
             "https://lms.comp.nus.edu.sg/wp-content/uploads/2019/research/nuswide/NUS-WIDE.html",
             (
-                _nus("Groundtruth.zip", 135_000_000, "Groundtruth"),
-                _nus("ConceptsList.zip", 200_000, "ConceptsList"),
-                _nus("ImageList.zip", 40_000_000, "ImageList"),
-                _nus("NUS_WID_Tags.zip", 1_400_000_000, "NUS_WID_Tags"),
+                _nus("Groundtruth", 135_000_000),
+                _nus("ConceptsList", 200_000),
+                _nus("ImageList", 40_000_000),
+                _nus("NUS_WID_Tags", 1_400_000_000),
             ),
-            tuple(
-                (None, path)
-                for path in (
-                    "Groundtruth/AllLabels",
-                    "Groundtruth/TrainTestLabels",
-                    "ConceptsList/Concepts81.txt",
-                    "ImageList/Imagelist.txt",
-                    "NUS_WID_Tags/TagList1k.txt",
-                )
-            ),
+            tuple((None, path) for path in NUS_FILES),
         ),
         DataSet(
             "openimages",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, cast
+from typing import Any
 
 from manylabel.data.fetch.download import Downloaded
 from manylabel.error import DataError
@@ -23,32 +23,6 @@ OURS = {MANIFEST, LOCK, BUSY, WORKSHOP}
 
 
 Wanted = dict[str, list[str] | str | int]  # what of the data set is asked for, in words for people
-
-
-class Unpacked(TypedDict, total=False):
-    unpacked: bool
-    files: int
-
-
-class ArchiveNote(Unpacked):
-    url: str
-    size: int
-    sha256: str
-    verified: str  # the checksum, or that there is none
-
-
-class Outcome(TypedDict, total=False):
-    images: dict[str, dict[str, int]]  # of each split and label
-
-
-class Noted(Outcome):
-    """What stands in the file."""
-
-    name: str
-    wanted: Wanted
-    complete: bool
-    date: str
-    archives: dict[str, ArchiveNote]
 
 
 class Manifest:
@@ -69,10 +43,9 @@ class Manifest:
         return str(self._data["date"])
 
     def unpacked(self, file: str) -> bool:
-        note: Unpacked = self._data["archives"].get(file, {})
-        return bool(note.get("unpacked"))
+        return bool(self._data["archives"].get(file, {}).get("unpacked"))
 
-    def note(self, file: str, got: Downloaded, **more: Unpack[Unpacked]) -> None:
+    def note(self, file: str, got: Downloaded, **more: int) -> None:
         """An archive is here and verified; later again with unpacked=True and the number of files."""
         self._data["archives"][file] = {
             "url": got.url,
@@ -83,7 +56,7 @@ class Manifest:
         }
         self._write()
 
-    def finish(self, **more: Unpack[Outcome]) -> None:
+    def finish(self, **more: Any) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._data = {**self._data, **more, "complete": True, "date": now}
         self._write()
@@ -107,14 +80,14 @@ class Manifest:
             raise DataError(f"{self.out / LOCK} holds what is no checksum; delete it or choose another folder")
         return found
 
-    def _load(self, name: str, wanted: Wanted) -> Noted:
-        fresh: Noted = {"name": name, "wanted": wanted, "complete": False, "date": "", "archives": {}}
+    def _load(self, name: str, wanted: Wanted) -> dict[str, Any]:
+        fresh = {"name": name, "wanted": wanted, "complete": False, "date": "", "archives": {}}
         if self.path.exists():
             found = _read(self.path)
             if not _is_manifest(found):
                 raise DataError(f"{self.path} is not a manifest of ours; delete it or choose another folder")
             if (found["name"], found["wanted"]) == (name, wanted):
-                return cast(Noted, found)
+                return found
             if found["complete"] or not self._only_ours():  # else it was stopped before anything was unpacked
                 raise DataError(
                     f"{self.out} holds {found['name']} ({_said(found['wanted'])}), not {name} ({_said(wanted)}); "

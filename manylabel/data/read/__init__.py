@@ -1,8 +1,7 @@
-"""From what people have to the one table. `read_table` is the only door; `open_data` the same for streams of records."""
+"""From what people have to the one table. `read_table` is the only door; `open_data` the same for those who write it."""
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from manylabel.config import DataConfig, parse
+from manylabel.data.builder import TableBuilder
+from manylabel.data.part import chosen_images
 from manylabel.data.read import (
-    automl,
     coco,
-    createml,
     csv,
     fiftyone,
     folders,
@@ -26,17 +25,14 @@ from manylabel.data.read import (
     nus_wide_zsl,
     open_images,
     parquet,
-    visual_genome,
     voc,
     webdataset,
     yolo,
 )
-from manylabel.data.read.assemble import assemble
-from manylabel.data.read.check import CheckedRecords
-from manylabel.data.read.format import Format
 from manylabel.data.read.label_file import read_label_file
 from manylabel.data.read.split_file import is_split_file, with_split_file
-from manylabel.data.read.text_file import json_events
+from manylabel.data.read.text_file import decode_json
+from manylabel.data.record import Format
 from manylabel.data.scenes import LABELS, label_matrix
 from manylabel.data.shard.locate import is_pattern
 from manylabel.data.source import SceneSource
@@ -57,12 +53,9 @@ _MODULES = (  # the first that recognises a path reads it
     nus_wide,
     nus_wide_zsl,
     fiftyone,
-    createml,
     label_studio,
-    visual_genome,
     yolo,
     imagefolder,
-    automl,
     json_rows,
     parquet,
     jsonl,
@@ -83,21 +76,19 @@ def load_data(path: str | Path, **options: Any) -> Table:
 
 def read_table(config: DataConfig) -> Table:
     """The table that config.path names: 'scenes', a label file, or a folder in a format we know."""
-    if config.path == "scenes":
-        return with_split_file(read_scenes(config), config)
+    table = read_scenes(config) if config.path == "scenes" else open_data(config).table()
+    return chosen_images(with_split_file(table, config), config)
+
+
+def open_data(config: DataConfig) -> TableBuilder:
+    """The columns of what config.path names: its table, or its records, for writers that need no matrix."""
     try:
-        records = open_data(config)
-        return with_split_file(assemble(records.reading, config, records.hierarchy), config)
+        path, kind, reason = find_format(config)
+        reading = kind.open(path, config)
+        reading.notes.insert(0, f"read as {kind.title} ({reason}); another format: --format NAME")
+        return TableBuilder(reading, config, _label_file(config))
     except OSError as error:  # a name in a label file that no file system takes, or a disk that went away
         raise DataError(f"cannot read {error.filename or config.path}: {error.strerror or error}") from error
-
-
-def open_data(config: DataConfig) -> CheckedRecords:
-    """The records of what config.path names, one at a time, for work that must not hold them all."""
-    path, kind, reason = find_format(config)
-    reading = kind.open(path, config)
-    reading.notes.insert(0, f"read as {kind.title} ({reason}); another format: --format NAME")
-    return CheckedRecords(reading, config, _label_file(config))
 
 
 def find_format(config: DataConfig) -> tuple[Path, Format, str]:
@@ -117,7 +108,7 @@ def find_format(config: DataConfig) -> tuple[Path, Format, str]:
         if found := _sniffed(path):
             return found
     if path.suffix.lower() == ".json":
-        deque(json_events(path), maxlen=0)  # says so where it is damaged
+        decode_json(path)  # says so where it is damaged
     hint = UNREADABLE.get(path.suffix.lower(), f"name it with --format ({', '.join(FORMATS)})")
     raise DataError(f"we do not know what kind of label file {path} is; {hint}")
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from manylabel.config import DataConfig
+from manylabel.data.finder import SAMPLE, image_root
 from manylabel.data.read.class_names import class_names, columns_of_objects, named
-from manylabel.data.read.places import SAMPLE, image_root
-from manylabel.data.read.row import KINDS, OBJECT_COLUMNS, RowLayout
-from manylabel.data.read.sheet import FILE_COLUMNS, LABEL_COLUMNS, UNKNOWN_COLUMNS, plain_name
+from manylabel.data.read.columns import (
+    FILE_COLUMNS,
+    KIND,
+    LABEL_COLUMNS,
+    OBJECT_COLUMNS,
+    UNKNOWN_COLUMNS,
+    Columns,
+    plain_name,
+)
 from manylabel.data.record import Reading, Record
 from manylabel.data.shard.arrow_image import holds_images, row_key
 from manylabel.data.source import FileSource, ImageSource
@@ -37,7 +44,6 @@ class Part:
 class ArrowTable:
     """Parts with the same columns."""
 
-    format: str
     path: Path
     parts: tuple[Part, ...]
     schema: Any
@@ -56,7 +62,7 @@ class ArrowTable:
             and not holds_images(column.type)
             and not (self.image and plain_name(column.name) in FILE_COLUMNS)
         ]
-        known = [name for name in names if any(plain_name(name) in kind for kind in KINDS.values())]
+        known = [name for name in names if plain_name(name) in KIND]
         if any(plain_name(name) in LABEL_COLUMNS + OBJECT_COLUMNS for name in known):
             return known
         return [name for name in names if name in known or _is_plain_value(self.schema.field(name).type)]
@@ -91,9 +97,7 @@ class ArrowTable:
         """With `source` None the images are files beside the table."""
         columns = self.columns(config)
         known = [KEY, *columns] if self.image else columns
-        layout = RowLayout.of(known, (row for _, _, row in self.rows(columns)), config, self.path)
-        if layout.count == 0:
-            raise DataError(f"{self.path} has no rows; there is nothing to read")
+        layout = Columns.of((row for _, _, row in self.rows(columns)), config, self.path, known)
         self.notes.extend(layout.notes)
         if source is None:
             home = self.path if self.path.is_dir() else self.path.parent
@@ -103,19 +107,12 @@ class ArrowTable:
         def records() -> Iterator[Record]:
             for part, where, row in self.rows(columns):
                 record = layout.record(row, where)
-                yield record if record.split or part.split is None else replace(record, split=part.split)
+                record.split = record.split or part.split
+                yield record
 
-        names = layout.label_names or next(
-            (
-                found
-                for name in (layout.labels, layout.objects)
-                if name and (found := class_names(self.features.get(name)))
-            ),
-            None,
-        )
-        return Reading(
-            self.format, self.path, source, records, names, layout.rest, total=layout.count, notes=self.notes
-        )
+        told = [class_names(self.features.get(name)) for name in (layout.labels, layout.objects) if name]
+        names = layout.wide or (next(iter(filter(None, told))) if any(told) else None)
+        return Reading(self.path, source, records, names, layout.rest, notes=self.notes)
 
 
 def _plain(batch: Any, where: str) -> list[dict[str, Any]]:

@@ -3,28 +3,25 @@
 A label is present in an image that has any annotation of it, a crowd too. What nobody annotated is absent; but in
 files with 'neg_category_ids' (LVIS, and our own) only those are, and all else is unknown. A category that an image
 names in 'not_exhaustive_category_ids' without an annotation of it is unknown there; so is one whose objects all have
-'ignore': 1. We also read 'split' and 'group' of an image.
+'ignore': 1. We also read 'split' and 'group' of an image. A file is decoded as a whole; masks wait in their bytes.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Any, Final, TypedDict, cast
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
+
 from manylabel.config import DataConfig
-from manylabel.data.read.coco_annotation import Annotation, GivenAnnotation, read_annotation
-from manylabel.data.read.coco_category import identity_of, read_categories
-from manylabel.data.read.coco_files import ImagePlace, find_images, label_files, splits_of
-from manylabel.data.read.format import Format
-from manylabel.data.read.spool import Spool
-from manylabel.data.read.text_file import json_items
-from manylabel.data.record import Reading, Record, Thing
+from manylabel.data.read.coco_annotation import Annotation, read_shape
+from manylabel.data.read.coco_files import find_images, label_files, splits_of
+from manylabel.data.read.text_file import decode_json, json_kind
+from manylabel.data.record import Format, Reading, Record, Thing
 from manylabel.data.source import FileSource
 from manylabel.error import DataError
 from manylabel.labels import ABSENT, UNKNOWN
@@ -34,18 +31,27 @@ NEGATIVE: Final = "neg_category_ids"
 PARTIAL: Final = "not_exhaustive_category_ids"
 
 
-class GivenImage(TypedDict, total=False):
+class Image(msgspec.Struct):
     """An entry of 'images' as strangers give it; nothing is known of its values until they are looked at."""
 
-    id: object
-    file_name: object
-    coco_url: object
-    width: object
-    height: object
-    split: object
-    group: object
-    neg_category_ids: object
-    not_exhaustive_category_ids: object
+    id: Any = None
+    file_name: Any = None
+    coco_url: Any = None
+    width: Any = None
+    height: Any = None
+    split: Any = None
+    group: Any = None
+    neg_category_ids: Any = msgspec.UNSET
+    not_exhaustive_category_ids: Any = None
+
+
+class File(msgspec.Struct):
+    images: list[Image] = []
+    annotations: list[Annotation] = []
+    categories: Any = None
+
+
+_FILE = msgspec.json.Decoder(File)
 
 
 def read_coco(path: Path, config: DataConfig) -> Reading:
@@ -54,72 +60,103 @@ def read_coco(path: Path, config: DataConfig) -> Reading:
     if not files:
         raise DataError(f"{path} holds no COCO label file (annotations/instances_*.json, train/_annotations.coco.json)")
     notes: list[str] = []
-    images = Spool()
-    parts = [_Part(file, split) for file, split in zip(files, splits_of(files), strict=True)]
+    parts = [_Part(file, split, notes) for file, split in zip(files, splits_of(files), strict=True)]
+    root, places = find_images(path, files, [part.sample() for part in parts], config, notes)
+    labels = tuple(dict.fromkeys(name for part in parts for name in part.categories.values()))
+    rest = UNKNOWN if any(part.negatives for part in parts) else ABSENT
+    if rest == UNKNOWN:
+        notes.append(
+            f"labels are unknown where an image has neither an annotation of them nor lists them in {NEGATIVE}"
+        )
+    notes += _gaps(parts, labels)
+    if rest == ABSENT and not any(part.content.annotations for part in parts):
+        listed = ", ".join(part.path.name for part in parts)
+        raise DataError(f"{listed}: no annotation, so no image has a label; there is nothing to learn")
+    odd: Counter[str] = Counter()
+    by_image = [part.annotations(config.missing == "error", odd) for part in parts]
+    notes += [f"{count} {what}" for what, count in odd.items()]
+
+    def records() -> Iterator[Record]:
+        odd: Counter[str] = Counter()
+        for part, place, entries in zip(parts, places, by_image, strict=True):
+            names = set(part.categories.values())
+            outside = [name for name in labels if name not in names] if rest == ABSENT else []
+            inside = tuple(names) if rest == UNKNOWN and not part.negatives else ()
+            for image in part.content.images:
+                record = part.record(image, entries.get(image.id, ()), outside, inside, odd)
+                record.key = place.key(record.key)
+                yield record
+        for what, count in odd.items():
+            if (note := f"{count} {what}") not in notes:
+                notes.append(note)
+
+    return Reading(path, FileSource(root), records, labels, rest, notes=notes)
+
+
+def _gaps(parts: list[_Part], labels: tuple[str, ...]) -> Iterator[str]:
     for part in parts:
-        part.categories = read_categories(part.path, notes)
-        part.read_images(images)
-    root, places = find_images(path, files, [part.sample for part in parts], config, notes)
-    for part, place in zip(parts, places, strict=True):
-        part.place = place
-    coco = _Coco(parts, images, config, notes)
-    return Reading(
-        "coco", path, FileSource(root), coco.records, labels=coco.labels, rest=coco.rest, total=len(images), notes=notes
-    )
+        if missing := [name for name in labels if name not in set(part.categories.values())]:
+            yield (
+                f"{part.path.name} does not have {len(missing)} labels of the other files ({', '.join(missing[:3])}); "
+                "they are unknown in its images"
+            )
 
 
-@dataclass
 class _Part:
     """One label file."""
 
-    path: Path
-    split: str | None
-    categories: dict[Any, str] = field(default_factory=dict)  # id → name, in the order of the ids
-    rows: dict[Any, int] = field(default_factory=dict)  # id of an image → its row in the spool
-    sample: list[str] = field(default_factory=list)  # names of the first images
-    negatives: bool = False  # absent labels are named, all others are unknown
-    place: ImagePlace = ImagePlace("")
+    def __init__(self, path: Path, split: str | None, notes: list[str]) -> None:
+        if json_kind(path) != "object":
+            raise DataError(f"{path} must hold a JSON object with 'images', 'annotations' and 'categories'")
+        self.path, self.split = path, split
+        self.content: File = decode_json(path, _FILE)
+        self.categories = self._categories(notes)  # id → name, in the order of the ids
+        self.negatives = any(image.neg_category_ids is not msgspec.UNSET for image in self.content.images)
+        if not self.content.images:
+            raise DataError(f"{path} has no 'images'; there is nothing to read")
+        seen = set()
+        for number, image in enumerate(self.content.images, 1):
+            where = f"{path.name}, images, entry {number}"
+            if _identity(image.id, "id", where) in seen:
+                raise DataError(f"{where}: another image has the id {image.id!r}, too; give each its own")
+            seen.add(image.id)
 
-    def read_images(self, images: Spool) -> None:
-        for number, entry in enumerate(json_items(self.path, "images.item"), 1):
-            where = f"{self.path.name}, images, entry {number}"
-            if not isinstance(entry, dict):
-                raise DataError(f"{where}: not an object with 'id' and 'file_name'")
-            image = cast(GivenImage, entry)
-            identity = identity_of(image, "id", where)
-            if identity in self.rows:
-                raise DataError(f"{where}: another image has the id {identity!r}, too; give each its own")
-            self.rows[identity] = row = len(images)
-            self.negatives |= NEGATIVE in image
-            facts = self._facts(image, f"{self.path.name}, image {identity}")
-            if len(self.sample) < SAMPLE:
-                self.sample.append(facts[0])
-            images.add(row, json.dumps(facts, separators=(",", ":")).encode())
-        if not self.rows:
-            raise DataError(f"{self.path} has no 'images'; there is nothing to read")
+    def sample(self) -> list[str]:
+        return [_image_name(image, self._where(image)) for image in self.content.images[:SAMPLE]]
 
-    def _facts(self, entry: GivenImage, where: str) -> list[Any]:
-        """[name, size, split, group, names of absent labels, names of unknown labels, where]"""
-        width, height = entry.get("width"), entry.get("height")
-        size = [width, height] if all(isinstance(side, int) and side > 0 for side in (width, height)) else None
-        group = entry.get("group")
-        return [
-            _image_name(entry, where),
-            size,
-            str(entry["split"]) if entry.get("split") else self.split,
-            None if group in (None, "") else str(group),
-            self._names(entry, NEGATIVE, where),
-            self._names(entry, PARTIAL, where),
-            where,
-        ]
+    def _where(self, image: Image) -> str:
+        return f"{self.path.name}, image {image.id}"
 
-    def _names(self, entry: GivenImage, key: str, where: str) -> list[str]:
-        listed = entry.get(key) or []
-        if not isinstance(listed, list):
-            raise DataError(f"{where}: {key} must be a list of category ids, not {brief(listed)}")
-        return list(dict.fromkeys(self.category(each, f"{where}, {key}") for each in listed))
+    def _categories(self, notes: list[str]) -> dict[Any, str]:
+        found: dict[Any, str] = {}
+        above: dict[Any, Any] = {}
+        given = self.content.categories if isinstance(self.content.categories, list) else []
+        for number, entry in enumerate(given, 1):
+            where = f"{self.path.name}, categories, entry {number}"
+            if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"].strip():
+                raise DataError(f"{where}: not an object with 'id' and a 'name' that is a text")
+            identity = _identity(entry.get("id"), "id", where)
+            if identity in found:
+                raise DataError(f"{where}: another category has the id {identity!r}, too; give each its own")
+            found[identity], above[identity] = entry["name"].strip(), entry.get("supercategory")
+        if not found:
+            raise DataError(
+                f"{self.path} has no 'categories', so it tells no labels; if it is a file of captions, use instances_*.json"
+            )
+        # Roboflow puts a category above all others that no annotation ever has; its name may even be that of another
+        roots = [i for i in found if above[i] == "none" and any(above[j] == found[i] for j in found if j != i)]
+        used = {str(each.category_id) for each in self.content.annotations} if roots else set()
+        for root in (root for root in roots if str(root) not in used):
+            notes.append(f"category {found.pop(root)!r} of {self.path.name} only groups the others and is no label")
+        names = Counter(found.values())
+        if twice := next((name for name, count in names.items() if count > 1), None):
+            ids = [i for i, name in found.items() if name == twice]
+            raise DataError(
+                f"{self.path.name}, categories {ids[0]!r} and {ids[1]!r}: both are called {twice!r}; rename one"
+            )
+        return dict(sorted(found.items(), key=lambda item: (isinstance(item[0], str), item[0])))
 
-    def category(self, identity: Any, where: str) -> str:
+    def _category(self, identity: Any, where: str) -> str:
         try:
             return self.categories[identity]
         except (KeyError, TypeError):
@@ -127,105 +164,78 @@ class _Part:
                 f"{where}: category {brief(identity)} is not in 'categories'; mend it or add it there"
             ) from None
 
-
-class _Coco:
-    """The label files together, and their annotations once somebody asks for records."""
-
-    def __init__(self, parts: list[_Part], images: Spool, config: DataConfig, notes: list[str]) -> None:
-        self.parts = parts
-        self.images = images
-        self.config = config
-        self.notes = notes
-        self.labels = tuple(dict.fromkeys(name for part in parts for name in part.categories.values()))
-        self.rest = UNKNOWN if any(part.negatives for part in parts) else ABSENT
-        self._annotations: Spool | None = None
-        if self.rest == UNKNOWN:
-            notes.append(
-                f"labels are unknown where an image has neither an annotation of them nor lists them in {NEGATIVE}"
-            )
-        for part in parts:
-            if missing := [name for name in self.labels if name not in set(part.categories.values())]:
-                notes.append(
-                    f"{part.path.name} does not have {len(missing)} labels of the other files ({', '.join(missing[:3])}); "
-                    "they are unknown in its images"
+    def annotations(self, strict: bool, odd: Counter[str]) -> dict[Any, list[Annotation]]:
+        """id of an image → its annotations."""
+        images = {image.id for image in self.content.images}
+        found: dict[Any, list[Annotation]] = {}
+        for number, entry in enumerate(self.content.annotations, 1):
+            entry.id = f"number {number}" if entry.id is None else entry.id
+            where = f"{self.path.name}, annotation {entry.id}"
+            if _identity(entry.image_id, "image_id", where) in images:
+                self._category(_identity(entry.category_id, "category_id", where), where)
+                found.setdefault(entry.image_id, []).append(entry)
+            elif strict:
+                raise DataError(
+                    f"{where}: no image has the id {entry.image_id!r}; add it to 'images', or leave such annotations out "
+                    "with --set data.missing=drop"
                 )
+            else:
+                odd["annotations were left out because no image has their image_id"] += 1
+        return found
 
-    def records(self) -> Iterator[Record]:
-        if self._annotations is None:
-            self._annotations = self._read_annotations()
-        for part in self.parts:
-            names = set(part.categories.values())
-            outside = [name for name in self.labels if name not in names] if self.rest == ABSENT else []
-            inside = tuple(names) if self.rest == UNKNOWN and not part.negatives else ()
-            for row in part.rows.values():
-                found = [Annotation.unpacked(data) for data in self._annotations.of(row)]
-                yield self._record(part, json.loads(self.images.of(row)[0]), found, outside, inside)
+    def _names(self, listed: Any, key: str, where: str) -> list[str]:
+        if not isinstance(listed, list):
+            raise DataError(f"{where}: {key} must be a list of category ids, not {brief(listed)}")
+        return [self._category(each, f"{where}, {key}") for each in listed]
 
-    def _record(
-        self, part: _Part, facts: list[Any], found: list[Annotation], outside: list[str], inside: tuple[str, ...]
+    def record(
+        self,
+        image: Image,
+        annotations: Iterable[Annotation],
+        outside: list[str],
+        inside: tuple[str, ...],
+        odd: Counter[str],
     ) -> Record:
-        name, size, split, group, absent, partial, where = facts
-        present = dict.fromkeys(self.labels[each.label] for each in found if not each.difficult)
-        hidden = [self.labels[each.label] for each in found if each.difficult]
-        unknown = dict.fromkeys(name for name in (*hidden, *partial, *outside) if name not in present)
-        absent = dict.fromkeys((*absent, *(name for name in inside if name not in present and name not in unknown)))
+        """`outside`: labels of other files only; `inside`: labels that this file says of every image."""
+        where = self._where(image)
+        present: dict[str, None] = {}
+        unknown: dict[str, None] = {}
+        things = []
+        for entry in annotations:
+            name = self.categories[entry.category_id]
+            (unknown if entry.ignore else present)[name] = None
+            box, mask = read_shape(entry, f"{self.path.name}, annotation {entry.id}", odd)
+            if box is not None:
+                things.append(Thing(name, box, bool(entry.iscrowd), bool(entry.ignore), mask))
+        unknown |= dict.fromkeys([*self._names(image.not_exhaustive_category_ids or [], PARTIAL, where), *outside])
+        negative = self._names(image.neg_category_ids or [], NEGATIVE, where)
+        absent = dict.fromkeys([*negative, *(name for name in inside if name not in present and name not in unknown)])
+        sides = image.width, image.height
         return Record(
-            key=part.place.key(name),
+            key=_image_name(image, where),
             where=where,
             present=tuple(present),
             absent=tuple(absent),
-            unknown=tuple(name for name in unknown if name not in absent),
-            split=split,
-            group=group,
-            things=tuple(
-                Thing(self.labels[each.label], each.box, each.crowd, each.difficult, each.mask)
-                for each in found
-                if each.box is not None
-            ),
-            size=None if size is None else (size[0], size[1]),
+            unknown=tuple(name for name in unknown if name not in present and name not in absent),
+            split=str(image.split) if image.split else self.split,
+            group=None if image.group in (None, "") else str(image.group),
+            things=tuple(things),
+            size=sides if all(isinstance(side, int) and side > 0 for side in sides) else None,
         )
 
-    def _read_annotations(self) -> Spool:
-        spool = Spool()
-        odd: Counter[str] = Counter()
-        position = {name: i for i, name in enumerate(self.labels)}
-        for part in self.parts:
-            for number, entry in enumerate(json_items(part.path, "annotations.item"), 1):
-                identity = entry.get("id", f"number {number}") if isinstance(entry, dict) else f"number {number}"
-                where = f"{part.path.name}, annotation {identity}"
-                if not isinstance(entry, dict):
-                    raise DataError(f"{where}: not an object with 'image_id' and 'category_id'")
-                given = cast(GivenAnnotation, entry)
-                row = self._row(part, given, where, odd)
-                if row is not None:
-                    label = position[part.category(identity_of(given, "category_id", where), where)]
-                    spool.add(row, read_annotation(given, label, where, odd).packed())
-        if not len(spool) and self.rest == ABSENT:
-            listed = ", ".join(part.path.name for part in self.parts)
-            raise DataError(f"{listed}: no annotation, so no image has a label; there is nothing to learn")
-        self.notes += [f"{count} {what}" for what, count in odd.items()]
-        return spool
 
-    def _row(self, part: _Part, entry: GivenAnnotation, where: str, odd: Counter[str]) -> int | None:
-        identity = identity_of(entry, "image_id", where)
-        row = part.rows.get(identity)
-        if row is None and self.config.missing == "error":
-            raise DataError(
-                f"{where}: no image has the id {identity!r}; add it to 'images', or leave such annotations out with "
-                "--set data.missing=drop"
-            )
-        if row is None:
-            odd["annotations were left out because no image has their image_id"] += 1
-        return row
+def _identity(value: Any, key: str, where: str) -> Any:
+    """A number or a text that identifies something."""
+    if not isinstance(value, (int, float, str)):
+        raise DataError(f"{where}: {key!r} is {'missing' if value is None else 'no number'}; fill it in")
+    return value
 
 
-def _image_name(entry: GivenImage, where: str) -> str:
-    name = entry.get("file_name")
-    if isinstance(name, str) and name.strip():
-        return name.strip().replace("\\", "/")
-    url = entry.get("coco_url")  # LVIS has nothing else: …/train2017/000000000009.jpg
-    if isinstance(url, str) and "/" in url:
-        return "/".join(urlsplit(url).path.split("/")[-2:]).lstrip("/")
+def _image_name(image: Image, where: str) -> str:
+    if isinstance(image.file_name, str) and image.file_name.strip():
+        return image.file_name.strip().replace("\\", "/")
+    if isinstance(image.coco_url, str) and "/" in image.coco_url:  # LVIS has nothing else: …/train2017/000000000009.jpg
+        return "/".join(urlsplit(image.coco_url).path.split("/")[-2:]).lstrip("/")
     raise DataError(f"{where}: neither 'file_name' nor 'coco_url' names its file; fill one in")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manylabel.config import DataConfig
-from manylabel.data.read.places import escapes, is_file_name
+from manylabel.data.finder import escapes, is_file_name
 from manylabel.data.read.split_name import split_of
 from manylabel.data.read.text_file import json_kind, mentions
 from manylabel.error import DataError

@@ -14,11 +14,10 @@ from pathlib import Path
 from manylabel.config import DataConfig
 from manylabel.data.read.distinct_names import distinct_names, shared_names
 from manylabel.data.read.folder_entry import is_folder
-from manylabel.data.read.format import Format
 from manylabel.data.read.same_content import same_content
 from manylabel.data.read.split_file import is_split_file
 from manylabel.data.read.synsets import INDEX, SYNSET, find_synset_file, read_synsets
-from manylabel.data.record import Reading, Record
+from manylabel.data.record import Format, Reading, Record
 from manylabel.data.source import FileSource
 from manylabel.data.table import SPLITS
 from manylabel.data.walk import NOT_OURS, is_image_name, walk_images
@@ -91,15 +90,7 @@ def open_folders(path: Path, config: DataConfig) -> Reading:
                 present = copies.labels.get(i, (label,))
                 yield Record(key, f"{path.name}/{key}", tuple(names[folder] for folder in present), split=split)
 
-    return Reading(
-        "folders",
-        path,
-        FileSource(path),
-        records,
-        labels=tuple(sorted(names.values())),
-        total=len(placed) - len(copies.dropped),
-        notes=notes,
-    )
+    return Reading(path, FileSource(path), records, tuple(sorted(names.values())), notes=notes)
 
 
 def _unclear(path: Path, layout: _Layout) -> str:

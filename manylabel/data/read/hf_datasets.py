@@ -9,8 +9,7 @@ from typing import Any
 
 from manylabel.config import DataConfig
 from manylabel.data.read.arrow_rows import ROWS_AT_ONCE, ArrowTable, Part
-from manylabel.data.read.format import Format
-from manylabel.data.record import Reading
+from manylabel.data.record import Format, Reading
 from manylabel.data.shard.arrow_image import image_column
 from manylabel.data.shard.hf_source import HfSource, hf_features, hf_parts, hf_table, is_hf_folder
 from manylabel.error import DataError
@@ -25,7 +24,7 @@ def read_hf_folder(path: Path, config: DataConfig) -> Reading:
     image = image_column(schema, features, config.ignore_columns, first)
     split = len(folders) > 1
     parts = tuple(_part(name, folder, schema, name if split else None) for name, folder in folders.items())
-    table = ArrowTable("hf-datasets", path, parts, schema, features, image)
+    table = ArrowTable(path, parts, schema, features, image)
     return table.reading(None if image is None else HfSource.of(path, folders, image, config.images), config)
 
 

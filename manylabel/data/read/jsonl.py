@@ -1,25 +1,19 @@
-"""JSON lines: one object per image, such as {"file_name": "a.jpg", "labels": ["cat", "dog"], "split": "train"}.
-
-The file is gone through once to see which fields it has, then read line by line.
-"""
+"""JSON lines: one object per image, such as {"file_name": "a.jpg", "labels": ["cat", "dog"], "split": "train"}."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from manylabel.config import DataConfig
-from manylabel.data.read.format import Format
-from manylabel.data.read.row_file import read_rows
+from manylabel.data.read.rows import LabelFile, Rows, read_rows
 from manylabel.data.read.text_file import parse_json, text_lines
-from manylabel.data.record import Reading
+from manylabel.data.record import Format, Reading
 from manylabel.error import DataError
 
 SUFFIXES = (".jsonl", ".ndjson")
 
 
-def json_lines(path: Path, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def json_lines(path: Path, name: str = "") -> Rows:
     """(place, object) of every line that is not blank; `name` is what messages call the file."""
     for number, line in enumerate(text_lines(path), 1):
         if not line.strip():
@@ -32,7 +26,7 @@ def json_lines(path: Path, name: str = "") -> Iterator[tuple[str, dict[str, Any]
 
 def read_jsonl(path: Path, config: DataConfig) -> Reading:
     """A file of JSON lines whose images lie beside it, or in one folder beside it."""
-    return read_rows("jsonl", path, lambda: json_lines(path), config)
+    return read_rows(path, [LabelFile(path)], lambda file: json_lines(path), config)
 
 
 def _sniff(path: Path) -> str:

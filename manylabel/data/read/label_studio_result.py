@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from reprlib import repr as brief
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from manylabel.data.mask import Polygons
-from manylabel.data.read.label_studio_task import GivenResult, GivenValue
 from manylabel.data.read.row_value import finite_numbers, listed_names
 from manylabel.data.record import Box, Thing
 from manylabel.error import DataError
@@ -51,7 +50,7 @@ def read_answer(results: Any, size_of: Callable[[], Size | None], where: str) ->
         elif kind == "choices" and "x" not in value and "points" not in value:  # else: about one region only
             answer.labels.update(dict.fromkeys(listed_names(value.get("choices"), at)))
         elif kind in ("rectanglelabels", "polygonlabels"):
-            _add_region(answer, cast(GivenResult, result), cast(GivenValue, value), str(kind), size_of, at)
+            _add_region(answer, result, value, str(kind), size_of, at)
         elif kind in PLAIN_REGIONS:
             answer.labels.update(dict.fromkeys(listed_names(value.get(str(kind)), at)))
             answer.shapeless += 1
@@ -62,8 +61,8 @@ def read_answer(results: Any, size_of: Callable[[], Size | None], where: str) ->
 
 def _add_region(
     answer: Answer,
-    result: GivenResult,
-    value: GivenValue,
+    result: dict[str, Any],
+    value: dict[str, Any],
     kind: str,
     size_of: Callable[[], Size | None],
     at: str,
@@ -84,7 +83,7 @@ def _add_region(
     answer.things += [Thing(name, box, mask=mask) for name in names]
 
 
-def _written_size(result: GivenResult, at: str) -> Size | None:
+def _written_size(result: dict[str, Any], at: str) -> Size | None:
     sides = [result.get("original_width"), result.get("original_height")]
     if sides == [None, None]:
         return None
@@ -96,7 +95,7 @@ def _written_size(result: GivenResult, at: str) -> Size | None:
     return width, height
 
 
-def _rectangle(value: GivenValue, size: Size, at: str) -> Box:
+def _rectangle(value: dict[str, Any], size: Size, at: str) -> Box:
     """The upright box around a rectangle that may be turned (clockwise, about its upper left corner)."""
     numbers = finite_numbers([value.get(k) for k in ("x", "y", "width", "height")], 4, f"{at}, x, y, width, height")
     if numbers[2] <= 0 or numbers[3] <= 0:
@@ -113,7 +112,7 @@ def _rectangle(value: GivenValue, size: Size, at: str) -> Box:
     return max(float(left), 0.0), max(float(top), 0.0), min(float(right), size[0]), min(float(bottom), size[1])
 
 
-def _corners(value: GivenValue, size: Size, at: str) -> np.ndarray:
+def _corners(value: dict[str, Any], size: Size, at: str) -> np.ndarray:
     points = value.get("points")
     if not isinstance(points, list) or len(points) < 3:
         raise DataError(f"{at}: a polygon needs three points at least; delete it")

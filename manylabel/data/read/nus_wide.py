@@ -16,11 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from manylabel.config import DataConfig
+from manylabel.data.finder import image_root
 from manylabel.data.read.folder_entry import is_folder
-from manylabel.data.read.format import Format
-from manylabel.data.read.places import image_root
 from manylabel.data.read.text_file import text_lines
-from manylabel.data.record import Reading, Record
+from manylabel.data.record import Format, Reading, Record
 from manylabel.data.source import FileSource
 from manylabel.data.walk import ImageIndex
 from manylabel.error import DataError
@@ -68,8 +67,8 @@ class GroundTruth:
     """What people said about the concepts, image by image."""
 
     concepts: tuple[str, ...]
-    lists: list[tuple[Path, int]]  # the image lists, and how many images each has
     names: list[str]  # of the images, with forward slashes
+    where: list[str]  # place of each in its list
     split: list[str | None]
     matrix: np.ndarray  # [images, concepts] int8
 
@@ -82,30 +81,22 @@ class GroundTruth:
             parts = {"all": ""}
         elif not files.get(f"Labels_{concepts[0]}_Test.txt"):
             del parts["test"]
-        paths = [files.need(LISTS[part]) for part in parts]
-        images = [read_image_list(path) for path in paths]
-        names = [name for part in images for name in part]
-        splits: list[str | None] = [split for split, part in zip(parts, images, strict=True) for _ in part]
-        return cls(
-            concepts,
-            [(path, len(part)) for path, part in zip(paths, images, strict=True)],
-            names,
-            _splits(files, names) if "all" in parts else splits,
-            np.concatenate(
-                [
-                    _matrix(files, concepts, ending, path, len(part))
-                    for ending, path, part in zip(parts.values(), paths, images, strict=True)
-                ]
-            ),
-        )
+        names: list[str] = []
+        where: list[str] = []
+        split: list[str | None] = []
+        blocks = []
+        for part, ending in parts.items():
+            path = files.need(LISTS[part])
+            images = read_image_list(path)
+            names += images
+            where += [f"{path.name}, row {row}" for row in range(1, len(images) + 1)]
+            split += [part] * len(images)
+            columns = [_column(files.need(f"Labels_{name}{ending}.txt"), path, len(images)) for name in concepts]
+            blocks.append(np.stack(columns, axis=1))
+        return cls(concepts, names, where, _splits(files, names) if "all" in parts else split, np.concatenate(blocks))
 
-    def where(self, row: int) -> str:
-        """Place of an image in its list, for messages."""
-        for path, count in self.lists[:-1]:
-            if row < count:
-                return f"{path.name}, row {row + 1}"
-            row -= count
-        return f"{self.lists[-1][0].name}, row {row + 1}"
+    def present(self, row: int) -> tuple[str, ...]:
+        return tuple(self.concepts[i] for i in np.flatnonzero(self.matrix[row]))
 
 
 def read_names(path: Path) -> tuple[str, ...]:
@@ -136,13 +127,6 @@ def _splits(files: LabelFiles, names: list[str]) -> list[str | None]:
                     f"{LISTS[split]}, row {row}: {name!r} also stands in {LISTS[found[name]]}; delete it in one of them"
                 )
     return [found.get(name) for name in names]
-
-
-def _matrix(files: LabelFiles, concepts: tuple[str, ...], ending: str, images: Path, count: int) -> np.ndarray:
-    matrix = np.empty((count, len(concepts)), np.int8)
-    for i, concept in enumerate(concepts):
-        matrix[:, i] = _column(files.need(f"Labels_{concept}{ending}.txt"), images, count)
-    return matrix
 
 
 def _column(path: Path, images: Path, count: int) -> np.ndarray:
@@ -209,16 +193,12 @@ def open_nus_wide(path: Path, config: DataConfig) -> Reading:
     source = FileSource(image_root(folder, [], config, notes))
     truth = GroundTruth.read(LabelFiles(folder))
     keys = ImageKeys(source.root, truth.names)
-    concepts = np.array(truth.concepts, dtype=object)
 
     def records() -> Iterator[Record]:
         for row, (name, split) in enumerate(zip(truth.names, truth.split, strict=True)):
-            present = tuple(concepts[np.flatnonzero(truth.matrix[row])])
-            yield Record(keys.find(name), truth.where(row), present, split=split)
+            yield Record(keys.find(name), truth.where[row], truth.present(row), split=split)
 
-    return Reading(
-        "nus-wide", folder, source, records, labels=truth.concepts, total=len(truth.names), name="NUS-WIDE", notes=notes
-    )
+    return Reading(folder, source, records, truth.concepts, name="NUS-WIDE", notes=notes)
 
 
 def _sniff(path: Path) -> str:

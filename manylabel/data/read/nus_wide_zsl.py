@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from manylabel.config import DataConfig
-from manylabel.data.read.format import Format
+from manylabel.data.finder import image_root
 from manylabel.data.read.nus_wide import (
     LISTS,
     GroundTruth,
@@ -22,9 +22,8 @@ from manylabel.data.read.nus_wide import (
     read_names,
     seen_unseen,
 )
-from manylabel.data.read.places import image_root
 from manylabel.data.read.text_file import text_lines
-from manylabel.data.record import Reading, Record
+from manylabel.data.record import Format, Reading, Record
 from manylabel.data.source import FileSource
 from manylabel.error import DataError
 from manylabel.labels import label_key
@@ -84,7 +83,6 @@ def open_nus_wide_zsl(path: Path, config: DataConfig) -> Reading:
     ]
     source = FileSource(image_root(folder, [], config, notes))
     keys = ImageKeys(source.root, truth.names)
-    concepts = np.array(truth.concepts, dtype=object)
 
     def records() -> Iterator[Record]:
         for name, where, present in tags.rows():
@@ -98,19 +96,9 @@ def open_nus_wide_zsl(path: Path, config: DataConfig) -> Reading:
             if split == "train":
                 yield Record(keys.find(name), where, present, unknown=unseen, split=split)
             else:
-                found = tuple(concepts[np.flatnonzero(truth.matrix[row])])
-                yield Record(keys.find(name), where, present + found, split=split)
+                yield Record(keys.find(name), where, present + truth.present(row), split=split)
 
-    return Reading(
-        "nus-wide-925",
-        folder,
-        source,
-        records,
-        labels=seen + unseen,
-        total=len(truth.names),
-        name="NUS-WIDE 925/81",
-        notes=notes,
-    )
+    return Reading(folder, source, records, seen + unseen, name="NUS-WIDE 925/81", notes=notes)
 
 
 def _never(path: Path) -> str:

@@ -8,34 +8,32 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-import numpy as np
-
 from manylabel.config import DataConfig
 from manylabel.console import counting
+from manylabel.data.finder import image_root
 from manylabel.data.read.folder_entry import is_folder
-from manylabel.data.read.format import Format
 from manylabel.data.read.open_images_classes import Classes
 from manylabel.data.read.open_images_rows import (
-    ABSENT_BIT,
-    BOX_BIT,
     BOX_COLUMNS,
     LABEL_COLUMNS,
-    PRESENT_BIT,
-    Answers,
-    Boxes,
+    NO,
+    YES,
+    read_answer,
+    read_box,
     rows_at_hand,
 )
-from manylabel.data.read.places import image_root
-from manylabel.data.record import Reading, Record, Thing
+from manylabel.data.record import Box, Format, Reading, Record, Thing
 from manylabel.data.source import FileSource
 from manylabel.data.table import SPLITS
 from manylabel.data.walk import walk_images
 from manylabel.error import DataError, DecodeError
 from manylabel.labels import UNKNOWN
 
+PEOPLE = NO | YES
 MOST_FOLDERS = 50  # with more inside it, a folder is no Open Images and need not be searched
 
 
@@ -48,6 +46,7 @@ class _Files:
     labels: list[Path] = field(default_factory=list)
     boxes: list[Path] = field(default_factory=list)
     trainable: list[Path] = field(default_factory=list)
+    machine: list[Path] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)  # notes about files that are not read
 
     @classmethod
@@ -72,7 +71,7 @@ class _Files:
             if "class-descriptions" in name:
                 self.classes.append(path)
             elif "machine-imagelabels" in name:
-                self.ignored.append(f"{path.name} holds labels that a machine made; they are not used")
+                self.machine.append(path)
             elif "annotations-human-imagelabels" in name:
                 self.labels.append(path)
             elif "annotations-bbox" in name:
@@ -136,60 +135,87 @@ class _Images:
 class _Content:
     """Everything the files say about the images at hand."""
 
-    def __init__(self, classes: Classes, images: _Images, clip: bool) -> None:
-        self.images, self.classes, files = images, classes, images.files
-        self.answers, self.boxes = Answers(), Boxes(clip)
-        with counting("reading label files", len(files.labels) + len(files.boxes)) as advance:
-            for path in files.labels:
-                self._read_labels(path)
+    def __init__(self, classes: Classes, images: _Images, config: DataConfig) -> None:
+        self.images, self.files, self.sure = images, images.files, config.machine_labels
+        self.said: dict[int, dict[int, int]] = {}  # image → label → all that was said of it
+        self.boxes: dict[int, list[tuple[int, Box | None, bool]]] = {}  # image → label, box, crowd
+        self.machine = 0  # rows left out because no person made them, and no machine was sure enough
+        with counting("reading label files", len(self.files.labels) + len(self.files.boxes)) as advance:
+            for path in self.files.labels:
+                self._read_labels(path, classes)
                 advance(1)
-            for path in files.boxes:
-                self._read_boxes(path)
+            for path in self.files.boxes:
+                self._read_boxes(path, classes, config.boxes == "clip")
                 advance(1)
-        self.packed = self.answers.sorted()
-        numbers = np.arange(len(images.keys) + 1)
-        self.starts = np.searchsorted(self.packed, numbers.astype(np.uint64) << np.uint64(24))
-        self.box_image, self.box_label, self.corners, self.crowd = self.boxes.columns()
-        self.box_starts = np.searchsorted(self.box_image, numbers)
 
-    def _read_labels(self, path: Path) -> None:
+    def _read_labels(self, path: Path, classes: Classes) -> None:
         for line, image, at, row in rows_at_hand(path, self.images.number, LABEL_COLUMNS):
-            label = self.classes.label(row[at["LabelName"]], path, line)
+            label = classes.label(row[at["LabelName"]], path, line)
             if label is None:
                 continue
-            where = f"{path.name}, row {line}"
-            if bit := self.answers.read_label(where, row[at["Source"]], row[at["Confidence"]].strip()):
-                self.images.spoken_of(image, path)
-                self.answers.add(image, label, bit)
+            where, confidence = f"{path.name}, row {line}", row[at["Confidence"]].strip()
+            answer = read_answer(where, row[at["Source"]], confidence, self.sure)
+            if not answer:
+                self.machine += 1
+                continue
+            self.images.spoken_of(image, path)
+            said = self.said.setdefault(image, {})
+            said[label] = said.get(label, 0) | answer
 
-    def _read_boxes(self, path: Path) -> None:
+    def _read_boxes(self, path: Path, classes: Classes, clip: bool) -> None:
         for line, image, at, row in rows_at_hand(path, self.images.number, BOX_COLUMNS):
-            label = self.classes.label(row[at["LabelName"]], path, line)
+            label = classes.label(row[at["LabelName"]], path, line)
             if label is not None:
                 self.images.spoken_of(image, path)
-                self.answers.add(image, label, BOX_BIT)
-                self.boxes.add(f"{path.name}, row {line}", image, label, row, at)
+                crowd = "IsGroupOf" in at and row[at["IsGroupOf"]].strip() == "1"
+                box = read_box(f"{path.name}, row {line}", row, at, clip)
+                self.boxes.setdefault(image, []).append((label, box, crowd))
 
-    def of(self, image: int) -> dict[int, int]:
-        """label → bits"""
-        return Answers.unpack(self.packed[self.starts[image] : self.starts[image + 1]])
+    def notes(self) -> Iterator[str]:
+        if self.machine:
+            less = "" if self.sure is None else f" with less confidence than {self.sure:g}"
+            yield f"{self.machine} rows with labels that a machine made{less} are not used"
+        if empty := sum(box is None for boxes in self.boxes.values() for _, box, _ in boxes):
+            yield f"{empty} boxes without area are left out; their labels are kept"
+        boxed = {(image, label) for image, boxes in self.boxes.items() for label, _, _ in boxes}
+        both = (
+            (i, label) for i, said in self.said.items() for label, answers in said.items() if answers & PEOPLE == PEOPLE
+        )
+        if undecided := sum(pair not in boxed for pair in both):
+            yield f"{undecided} labels were verified as present and as absent; they count as unknown"
+        if silent := sum(path is None for path in self.images.file):
+            verified = "verified " if self.sure is None else ""
+            yield f"{silent} images without a {verified}label are left out"
 
-    def notes(self) -> list[str]:
-        found = []
-        if self.answers.machine:
-            found.append(f"{self.answers.machine} rows with labels that a machine made are not used")
-        if self.boxes.empty:
-            found.append(f"{self.boxes.empty} boxes without area are left out; their labels are kept")
-        pair = self.packed >> np.uint64(3)
-        bit = self.packed & np.uint64(7)
-        both = pair[:-1][(pair[:-1] == pair[1:]) & (bit[:-1] == ABSENT_BIT) & (bit[1:] == PRESENT_BIT)]
-        undecided = int(np.isin(both, pair[bit == BOX_BIT], invert=True).sum())
-        if undecided:
-            found.append(f"{undecided} labels were verified as present and as absent; they count as unknown")
-        silent = sum(path is None for path in self.images.file)
-        if silent:
-            found.append(f"{silent} images without a verified label are left out")
-        return found
+    def record(self, image: int, path: Path, names: tuple[str, ...], source: FileSource) -> Record:
+        key, boxes, said = self.images.keys[image], self.boxes.get(image, []), self.said.get(image, {})
+        boxed = dict.fromkeys(label for label, _, _ in boxes)
+        present = boxed | dict.fromkeys(label for label, answers in said.items() if _is_there(answers))
+        size = None
+        if any(box is not None for _, box, _ in boxes):
+            with suppress(DecodeError):  # such images are dropped later, with their reason
+                size = source.describe(key)
+        width, height = size or (0, 0)
+        return Record(
+            key=key,
+            where=f"{path.name}, ImageID {PurePosixPath(key).stem}",
+            present=tuple(names[label] for label in present),
+            absent=tuple(
+                names[label] for label, answers in said.items() if answers & PEOPLE == NO and label not in boxed
+            ),
+            split=self.images.split(image),
+            things=tuple(
+                Thing(names[label], (box[0] * width, box[1] * height, box[2] * width, box[3] * height), crowd)
+                for label, box, crowd in (boxes if size else ())
+                if box is not None
+            ),
+            size=size,
+        )
+
+
+def _is_there(answers: int) -> bool:
+    """People before machines; where people disagree, nobody knows."""
+    return answers & PEOPLE in (0, YES)
 
 
 def open_open_images(path: Path, config: DataConfig) -> Reading:
@@ -202,11 +228,14 @@ def open_open_images(path: Path, config: DataConfig) -> Reading:
         raise DataError(f"{path}: no *-annotations-human-imagelabels.csv and no *-annotations-bbox.csv; fetch them")
     source = FileSource(image_root(files.home, [], config, notes))
     notes += files.ignored
+    if config.machine_labels is None:
+        notes += [f"{found.name} holds labels that a machine made; they are not used" for found in files.machine]
+    else:
+        files.labels += files.machine
     classes = Classes.read(files.classes, files.trainable[-1] if files.trainable else None, notes)
     images = _Images(source.root, files)
-    content = _Content(classes, images, config.boxes == "clip")
-    total = sum(found is not None for found in images.file)
-    if not total:
+    content = _Content(classes, images, config)
+    if not any(images.file):
         raise DataError(
             f"{source.root} holds {len(images.keys)} images, none of which has a label in "
             f"{', '.join(found.name for found in files.labels + files.boxes)}; images are called <ImageID>.jpg, "
@@ -214,68 +243,19 @@ def open_open_images(path: Path, config: DataConfig) -> Reading:
         )
     notes += content.notes()
     names = tuple(classes.names.values())
-    sizes: dict[int, tuple[int, int] | None] = {}
 
     def records() -> Iterator[Record]:
+        unreadable = 0
         for image, spoken_of in enumerate(images.file):
             if spoken_of is not None:
-                things, size = _things(content, source, image, names, sizes)
-                yield _record(content, image, spoken_of, names, things, size)
-        unreadable = sum(size is None for size in sizes.values())
+                yield (record := content.record(image, spoken_of, names, source))
+                shown = any(box is not None for _, box, _ in content.boxes.get(image, ()))
+                unreadable += shown and record.size is None
         note = f"the boxes of {unreadable} images that cannot be read are left out"
         if unreadable and note not in notes:
             notes.append(note)
 
-    labels = names if classes.closed else None
-    return Reading("open-images", path, source, records, labels=labels, rest=UNKNOWN, total=total, notes=notes)
-
-
-def _record(
-    content: _Content,
-    image: int,
-    path: Path,
-    names: tuple[str, ...],
-    things: tuple[Thing, ...],
-    size: tuple[int, int] | None,
-) -> Record:
-    bits = content.of(image)
-    key = content.images.keys[image]
-    return Record(
-        key=key,
-        where=f"{path.name}, ImageID {PurePosixPath(key).stem}",
-        present=tuple(names[label] for label, bit in bits.items() if bit == PRESENT_BIT or bit & BOX_BIT),
-        absent=tuple(names[label] for label, bit in bits.items() if bit == ABSENT_BIT),
-        split=content.images.split(image),
-        things=things,
-        size=size,
-    )
-
-
-def _things(
-    content: _Content,
-    source: FileSource,
-    image: int,
-    names: tuple[str, ...],
-    sizes: dict[int, tuple[int, int] | None],
-) -> tuple[tuple[Thing, ...], tuple[int, int] | None]:
-    """The boxes in pixels and the size of the image, which is looked up once and only where there are boxes."""
-    entries = range(content.box_starts[image], content.box_starts[image + 1])
-    if not entries:
-        return (), None
-    if image not in sizes:
-        try:
-            sizes[image] = source.describe(content.images.keys[image])
-        except DecodeError:  # such images are dropped later, with their reason
-            sizes[image] = None
-    size = sizes[image]
-    if size is None:
-        return (), None
-    things = []
-    for entry in entries:
-        left, top, right, bottom = (content.corners[entry] * np.array(size * 2, np.float32)).tolist()
-        label = names[content.box_label[entry]]
-        things.append(Thing(label, (left, top, right, bottom), crowd=bool(content.crowd[entry])))
-    return tuple(things), size
+    return Reading(path, source, records, names if classes.closed else None, UNKNOWN, notes=notes)
 
 
 def _sniff(path: Path) -> str:

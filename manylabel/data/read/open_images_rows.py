@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import csv
-import math
-from array import array
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import numpy as np
-
+from manylabel.data.read.row_value import number_in
 from manylabel.data.read.text_file import text_lines
+from manylabel.data.record import Box
 from manylabel.error import DataError
 
-ABSENT_BIT, PRESENT_BIT, BOX_BIT = 1, 2, 4
-ANSWERS = {"1": PRESENT_BIT, "1.0": PRESENT_BIT, "0": ABSENT_BIT, "0.0": ABSENT_BIT}
+ANSWERS = {"1": True, "1.0": True, "0": False, "0.0": False}
 LABEL_COLUMNS = ("ImageID", "Source", "LabelName", "Confidence")
 BOX_COLUMNS = ("ImageID", "LabelName", "XMin", "XMax", "YMin", "YMax")
 
@@ -62,84 +59,31 @@ def _refuse_other_length(path: Path, line: int, row: list[str], header: list[str
         )
 
 
-class Answers:
-    """What people said about pairs of image and label; 8 bytes each, since there are tens of millions."""
-
-    def __init__(self) -> None:
-        self._packed = array("Q")  # image · 2^24 + label · 2^3 + bit
-        self.machine = 0  # rows left out because no person made them
-
-    def add(self, image: int, label: int, bit: int) -> None:
-        self._packed.append(image << 24 | label << 3 | bit)
-
-    def sorted(self) -> np.ndarray:
-        """[m] uint64, each once, those of one image together."""
-        found = np.frombuffer(self._packed, np.uint64) if self._packed else np.empty(0, np.uint64)
-        return np.unique(found)
-
-    @staticmethod
-    def unpack(packed: np.ndarray) -> dict[int, int]:
-        """label → bits, of one image."""
-        bits: dict[int, int] = {}
-        for entry in packed.tolist():
-            label = entry >> 3 & 0x1FFFFF
-            bits[label] = bits.get(label, 0) | entry & 7
-        return bits
-
-    def read_label(self, where: str, source: str, confidence: str) -> int:
-        """The bit of a row; 0 for one that no person made."""
-        bit = ANSWERS.get(confidence, 0)
-        if not bit and not 0 < _number(confidence, where, "Confidence") < 1:
-            raise DataError(f"{where}: Confidence {confidence!r} is neither 1 (present) nor 0 (absent); mend it")
-        if not bit or source == "machine":
-            self.machine += 1
-            return 0
-        return bit
+NO, YES, MACHINE = 1, 2, 4  # who said what of a label: people that it is not there or that it is, a machine that it is
 
 
-class Boxes:
-    """Boxes in columns, as shares of the sides of their images."""
+def read_answer(where: str, source: str, confidence: str, sure: float | None) -> int:
+    """NO, YES or MACHINE; 0 for a row that does not count. `sure`: the confidence from which on a machine's label counts."""
+    found = ANSWERS.get(confidence)
+    if found is None and not 0 < number_in(confidence, f"{where}, Confidence") < 1:
+        raise DataError(f"{where}: Confidence {confidence!r} is neither 1 (present) nor 0 (absent); mend it")
+    if found is not None and source != "machine":
+        return YES if found else NO
+    return MACHINE if sure is not None and float(confidence) >= sure else 0
 
-    def __init__(self, clip: bool) -> None:
-        self.clip = clip
-        self.empty = 0  # boxes without area, which are left out
-        self._image, self._label, self._crowd = array("Q"), array("I"), array("b")
-        self._corners = array("f")
 
-    def add(self, where: str, image: int, label: int, row: list[str], at: Mapping[str, int]) -> None:
-        left, right, top, bottom = (_number(row[at[name]], where, name) for name in BOX_COLUMNS[2:])
-        if min(left, top) < 0 or max(right, bottom) > 1:
-            if not self.clip:
-                raise DataError(
-                    f"{where}: the box from ({left:g}, {top:g}) to ({right:g}, {bottom:g}) is outside its image, which "
-                    "goes from 0 to 1; mend it, or cut such boxes at the edge with --set data.boxes=clip"
-                )
-            left, right, top, bottom = (min(max(value, 0.0), 1.0) for value in (left, right, top, bottom))
-        if left > right or top > bottom:
+def read_box(where: str, row: list[str], at: Mapping[str, int], clip: bool) -> Box | None:
+    """left, top, right, bottom as shares of the image's sides; None for a box without area."""
+    left, right, top, bottom = (number_in(row[at[name]], f"{where}, {name}") for name in BOX_COLUMNS[2:])
+    if min(left, top) < 0 or max(right, bottom) > 1:
+        if not clip:
             raise DataError(
-                f"{where}: the box ends before it begins (XMin {left:g}, XMax {right:g}, YMin {top:g}, YMax {bottom:g})"
+                f"{where}: the box from ({left:g}, {top:g}) to ({right:g}, {bottom:g}) is outside its image, which "
+                "goes from 0 to 1; mend it, or cut such boxes at the edge with --set data.boxes=clip"
             )
-        if left == right or top == bottom:
-            self.empty += 1
-            return
-        self._image.append(image)
-        self._label.append(label)
-        self._crowd.append("IsGroupOf" in at and row[at["IsGroupOf"]].strip() == "1")
-        self._corners.extend((left, top, right, bottom))
-
-    def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(image [m], label [m], corners [m, 4] as left, top, right, bottom, crowd [m]), sorted by image."""
-        image = np.array(self._image, np.int64)
-        order = np.argsort(image, kind="stable")
-        corners = np.array(self._corners, np.float32).reshape(-1, 4)
-        return image[order], np.array(self._label, np.int64)[order], corners[order], np.array(self._crowd, bool)[order]
-
-
-def _number(cell: str, where: str, column: str) -> float:
-    try:
-        value = float(cell)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise DataError(f"{where}: {column} {cell!r} is not a number; mend it or fetch the file again")
-    return value
+        left, right, top, bottom = (min(max(value, 0.0), 1.0) for value in (left, right, top, bottom))
+    if left > right or top > bottom:
+        raise DataError(
+            f"{where}: the box ends before it begins (XMin {left:g}, XMax {right:g}, YMin {top:g}, YMax {bottom:g})"
+        )
+    return None if left == right or top == bottom else (left, top, right, bottom)

@@ -11,7 +11,7 @@ from manylabel.data.read import find_format
 from manylabel.data.walk import is_image_name
 from manylabel.error import DataError
 
-ALONE = ("csv", "jsonl", "json", "parquet", "automl", "coco")  # formats whose label file, where one is named, is all
+ALONE = ("csv", "jsonl", "json", "parquet", "coco")  # formats whose label file, where one is named, is all
 
 
 def refuse_own(outputs: Iterable[Path], config: DataConfig) -> None:

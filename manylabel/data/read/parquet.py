@@ -12,9 +12,8 @@ from typing import Any
 
 from manylabel.config import DataConfig
 from manylabel.data.read.arrow_rows import ROWS_AT_ONCE, ArrowTable, Part
-from manylabel.data.read.format import Format
 from manylabel.data.read.shard_split import splits_of_shards
-from manylabel.data.record import Reading
+from manylabel.data.record import Format, Reading
 from manylabel.data.shard.arrow_image import image_column, need_pyarrow, stored_features
 from manylabel.data.shard.locate import Shard, find_shards, is_pattern, shards_inside
 from manylabel.data.shard.parquet_source import ParquetSource, open_parquet
@@ -33,7 +32,7 @@ def read_parquet(path: Path, config: DataConfig) -> Reading:
     notes: list[str] = []
     splits = splits_of_shards((shard.name for shard in shards), notes) if len(shards) > 1 else [None]
     parts = tuple(_part(shard, schema, split) for shard, split in zip(shards, splits, strict=True))
-    table = ArrowTable("parquet", path, parts, schema, features, image, notes)
+    table = ArrowTable(path, parts, schema, features, image, notes)
     root = path if path.is_dir() else path.parent
     return table.reading(None if image is None else ParquetSource.of(shards, image, root, config.images), config)
 

@@ -39,14 +39,6 @@ def names_in_text(text: str, where: str) -> tuple[str, ...]:
     return listed_names(values, where)
 
 
-def one_name(value: Any, where: str, what: str) -> str:
-    """The single name that a value must be; `what` is said of it when it is not."""
-    names = listed_names(value, where)
-    if len(names) != 1:
-        raise DataError(f"{where}: {what}; fill it in or delete it")
-    return names[0]
-
-
 def listed_names(value: Any, where: str) -> tuple[str, ...]:
     """Names from a list, a single name, or nothing; whole numbers become names."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -111,3 +103,14 @@ def finite_numbers(value: Any, count: int, where: str) -> list[float]:
     if len(numbers) != count or len(given) != count:
         raise DataError(f"{where}: {value!r:.60} is not {count} numbers")
     return numbers
+
+
+def number_in(text: str | None, where: str) -> float:
+    """The finite number that a text must be."""
+    try:
+        value = float(text or "")
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise DataError(f"{where}: {str(text)[:40]!r} is not a number; mend it")
+    return value

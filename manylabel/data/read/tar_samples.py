@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from manylabel.data.finder import escapes
 from manylabel.data.read.class_names import named
-from manylabel.data.read.places import escapes
-from manylabel.data.read.row import OBJECT_COLUMNS
-from manylabel.data.read.sheet import FILE_COLUMNS, LABEL_COLUMNS, plain_name
+from manylabel.data.read.columns import FILE_COLUMNS, LABEL_COLUMNS, OBJECT_COLUMNS, plain_name
 from manylabel.data.shard.tar_index import TarIndex
 from manylabel.data.shard.tar_source import TarSource
 from manylabel.data.walk import is_image_name

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import json
 import mmap
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from manylabel.error import DataError
 from manylabel.storage import json_text as storage
-from manylabel.storage.json_depth import ShallowJson
 
 LONGEST_LINE = 1 << 25  # characters
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+PEEK = 1 << 20  # bytes
+_ANY = msgspec.json.Decoder()
 
 
 def read_text(path: Path) -> str:
@@ -51,48 +56,29 @@ def _undecodable_line(path: Path) -> int:
     return 1
 
 
-def json_items(path: Path, prefix: str) -> Iterator[Any]:
-    """The values at an ijson prefix ('images.item'; 'item' for a list at the top), one at a time in bounded memory."""
-    import ijson
-
-    with _json_stream(path) as file:
-        yield from ijson.items(file, prefix, use_float=True)
-
-
-def json_pairs(path: Path, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The names and values of the object at an ijson prefix ('' for the top), one at a time."""
-    import ijson
-
-    with _json_stream(path) as file:
-        yield from ijson.kvitems(file, prefix, use_float=True)
-
-
-def json_events(path: Path) -> Iterator[tuple[str, str, Any]]:
-    """(prefix, event, value) of each piece, as ijson tells them."""
-    import ijson
-
-    with _json_stream(path) as file:
-        yield from ijson.parse(file)
-
-
-@contextmanager
-def _json_stream(path: Path) -> Iterator[ShallowJson]:
-    """The file behind its byte-order mark; what the parser says of it leaves as a DataError."""
-    import ijson
-
+def decode_json(path: Path, decoder: Any = _ANY) -> Any:
+    """A whole JSON file, however large; what the parser says of it leaves as a DataError."""
     _refuse_odd_file(path)
     try:
-        with open(path, "rb") as file:
-            if file.read(3) != b"\xef\xbb\xbf":
-                file.seek(0)
-            yield ShallowJson(file)
-    except (ijson.JSONError, UnicodeDecodeError, ValueError, OverflowError) as error:
-        what = "cut off or no JSON" if isinstance(error, ijson.IncompleteJSONError) else "not valid JSON"
+        return decoder.decode(path.read_bytes().removeprefix(BYTE_ORDER_MARK))
+    except msgspec.ValidationError as error:
+        raise DataError(f"{path.name}{_entry(str(error))}; mend it or export the file again") from None
+    except RecursionError:
+        raise DataError(f"{path} is not valid JSON (nested too deep); fetch or export it again") from None
+    except (msgspec.DecodeError, ValueError, OverflowError) as error:
+        what = "cut off or no JSON" if "truncated" in str(error) else "not valid JSON"
         if mentions(path, b"NaN"):
             what = "no JSON where it says NaN, as Python writes it,"
-        raise DataError(f"{path} is {what} ({_first_line(error)}); fetch or export it again") from None
+        raise DataError(f"{path} is {what} ({str(error)[:120]}); fetch or export it again") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _entry(said: str) -> str:
+    """', images, entry 3: Expected `object`, got `str`' of 'Expected `object`, got `str` - at `$.images[2]`'."""
+    reason, _, place = said.partition(" - at ")
+    steps = re.findall(r"\.(\w+)|\[(\d+)\]", place)
+    return "".join(f", {name}" if name else f", entry {int(number) + 1}" for name, number in steps) + f": {reason}"
 
 
 def read_json(path: Path) -> Any:
@@ -111,7 +97,7 @@ def json_kind(path: Path) -> str:
         return ""
     try:
         with open(path, "rb") as file:
-            start = file.read(1024).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+            start = file.read(1024).removeprefix(BYTE_ORDER_MARK).lstrip()[:1]
     except OSError:
         return ""
     return {b"[": "list", b"{": "object"}.get(start, "")
@@ -119,9 +105,13 @@ def json_kind(path: Path) -> str:
 
 def first_item(path: Path) -> Any:
     """The first entry of a list at the top, None where there is none; never an error."""
+    if json_kind(path) != "list":
+        return None
     try:
-        return next(json_items(path, "item"), None) if json_kind(path) == "list" else None
-    except DataError:
+        with open(path, "rb") as file:  # so much of it that nearly every first entry is whole
+            start = file.read(PEEK).removeprefix(BYTE_ORDER_MARK).decode("utf-8", "ignore").lstrip()[1:].lstrip()
+        return json.JSONDecoder().raw_decode(start)[0]
+    except (OSError, ValueError, RecursionError):
         return None
 
 
@@ -139,8 +129,3 @@ def mentions(path: Path, *words: bytes) -> bool:
 def _refuse_odd_file(path: Path) -> None:
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is a folder or a pipe, not a file; name a file")
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error.args[0] if error.args else error)
-    return (text.decode("utf-8", "replace") if isinstance(text, bytes) else text).strip().split("\n")[0][:120]

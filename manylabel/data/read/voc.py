@@ -6,19 +6,17 @@ Pixels in the XML are numbered from 1 and the last one is part of the box; ours 
 
 from __future__ import annotations
 
-import math
 import os
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manylabel.config import DataConfig
 from manylabel.data.mask import VOID, LabelImage
-from manylabel.data.read.format import Format
+from manylabel.data.read.row_value import number_in
 from manylabel.data.read.voc_files import VocFolder, voc_folders
 from manylabel.data.read.xml_file import parse_xml
-from manylabel.data.record import Box, Reading, Record, Thing
+from manylabel.data.record import Box, Format, Reading, Record, Thing
 from manylabel.data.source import FileSource
 from manylabel.error import DataError
 
@@ -34,127 +32,80 @@ def read_voc(path: Path, config: DataConfig) -> Reading:
     if not folders:
         raise DataError(f"{path} holds no PASCAL VOC data: there is no Annotations/*.xml and no XML beside the images")
     root = Path(os.path.commonpath([folder.images for folder in folders]))
-    voc = _Voc(root, config)
-    for folder in folders:
-        voc.read(folder)
-    return Reading(
-        "voc",
-        path,
-        FileSource(root),
-        voc.records,
-        labels=tuple(sorted(voc.labels)),
-        total=len(voc.keys),
-        notes=voc.notes,
+    notes: list[str] = []
+    members = [_members(folder, config, notes) for folder in folders]
+
+    def records() -> Iterator[Record]:
+        for folder, splits in zip(folders, members, strict=True):
+            images, masks = folder.image_names(), folder.masks()
+            place = folder.images.relative_to(root)
+            for stem, (file, split) in splits.items():
+                labels = folder.home / "SegmentationObject" / f"{stem}.png" if stem in masks else None
+                record = _record(folder.xml / file, images.get(stem, []), labels)
+                record.key, record.split = (place / record.key).as_posix(), split
+                yield record
+
+    return Reading(path, FileSource(root), records, notes=notes)
+
+
+def _members(folder: VocFolder, config: DataConfig, notes: list[str]) -> dict[str, tuple[str, str | None]]:
+    """Image → (its XML file, split) of the images that count. A set may also name images without annotations."""
+    kind, sets = folder.sets()
+    files = folder.files()
+    if sets and sets.keys().isdisjoint(files):
+        notes.append(f"{kind} of {folder.home.name} names no image that is annotated; it is not used")
+        sets = {}
+    if not sets:
+        return {stem: (file, folder.split) for stem, file in files.items()}
+    notes.append(f"splits are those of {folder.home.name}/{kind}")
+    images = folder.image_names()
+    gone = [stem for stem in sets if stem not in files and stem not in images]
+    if gone and config.missing == "error":
+        more = f" (and {len(gone) - 1} more)" if len(gone) > 1 else ""
+        raise DataError(
+            f"{folder.home.name}/{sets[gone[0]][1]}: there is neither an image nor an XML file {gone[0]!r}{more}; mend the "
+            "set, or go on without with --set data.missing=drop"
+        )
+    for count, what in (
+        (len(gone), "images of the sets are not there"),
+        (sum(stem not in files and stem in images for stem in sets), "images of the sets have no annotation"),
+        (len(files.keys() - sets.keys()), f"annotated images are in none of {kind}"),
+    ):
+        if count:
+            notes.append(f"{count} {what}; they are left out")
+    return {stem: (files[stem], split) for stem, (split, _) in sets.items() if stem in files}
+
+
+def _record(file: Path, images: list[str], labels: Path | None) -> Record:
+    """What an XML file says; `images` have its name, and `labels` numbers the pixels of its objects."""
+    tree, where = _annotation(file), f"{file.parent.name}/{file.name}"
+    found = []
+    for number, item in enumerate(tree.findall("object"), 1):
+        at = f"{where}, object {number}"
+        name = (item.findtext("name") or "").strip()
+        if not name:
+            raise DataError(f"{at}: it has no <name>; fill it in or delete the object")
+        difficult = (item.findtext("difficult") or "").strip().lower() in ("1", "true")
+        found.append((name, _box(item, name, at), difficult))
+    boxes = tuple(box for _, box, _ in found)
+    present = {name for name, _, difficult in found if not difficult}
+    given = (tree.findtext("filename") or "").strip().replace("\\", "/").rpartition("/")[2]
+    return Record(
+        key=given if given in images or (not images and given) else (images or [f"{file.stem}.jpg"])[0],
+        where=where,
+        present=tuple(sorted(present)),
+        unknown=tuple(sorted({name for name, _, _ in found} - present)),
+        things=tuple(
+            Thing(
+                name,
+                box,
+                difficult=difficult,
+                mask=None if labels is None or number >= VOID else LabelImage(labels, number, boxes),
+            )
+            for number, (name, box, difficult) in enumerate(found, 1)
+        ),
+        size=_size(tree),
     )
-
-
-class _Voc:
-    """What all XML files say, in columns: 17,000 of them are parsed once and take a few megabytes."""
-
-    def __init__(self, root: Path, config: DataConfig) -> None:
-        self.root = root
-        self.config = config
-        self.notes: list[str] = []
-        self.labels: dict[str, int] = {}  # name → number, in the order found
-        self.keys: list[str] = []
-        self.splits: list[str | None] = []
-        self.xml: list[Path] = []
-        self.mask_of: list[Path | None] = []
-        self.size = array("i")  # width, height; 0 = not told
-        self.end = array("q")  # of the objects of each image
-        self.label = array("i")
-        self.box = array("d")
-        self.difficult = array("b")
-
-    # --- reading -----------------------------------------------------------------------------------------------
-
-    def read(self, folder: VocFolder) -> None:
-        kind, members = folder.sets()
-        images, masks, files = folder.image_names(), folder.masks(), folder.files()
-        stems = list(files)
-        if members and members.keys().isdisjoint(stems):
-            self.notes.append(f"{kind} of {folder.home.name} names no image that is annotated; it is not used")
-            members = {}
-        if members:
-            stems = self._chosen(folder, kind, members, stems, images)
-        place = folder.images.relative_to(self.root)
-        for stem in stems:
-            file = folder.xml / files[stem]
-            self.keys.append((place / self._parse(file, images.get(stem, []))).as_posix())
-            self.splits.append(members[stem][0] if members else folder.split)
-            self.xml.append(file)
-            self.mask_of.append(folder.home / "SegmentationObject" / f"{stem}.png" if stem in masks else None)
-
-    def _chosen(
-        self, folder: VocFolder, kind: str, members: dict[str, tuple[str, str]], stems: list[str], images: dict
-    ) -> list[str]:
-        """The annotated images that a set names; a set may also name images without annotations, as for a contest."""
-        annotated = set(stems)
-        self.notes.append(f"splits are those of {folder.home.name}/{kind}")
-        gone = [stem for stem in members if stem not in annotated and stem not in images]
-        if gone and self.config.missing == "error":
-            raise DataError(
-                f"{folder.home.name}/{members[gone[0]][1]}: there is neither an image nor an XML file {gone[0]!r}"
-                f"{f' (and {len(gone) - 1} more)' if len(gone) > 1 else ''}; mend the set, or go on without with "
-                "--set data.missing=drop"
-            )
-        bare = sum(stem not in annotated and stem in images for stem in members)
-        for count, what in (
-            (len(gone), "images of the sets are not there"),
-            (bare, "images of the sets have no annotation"),
-            (len(annotated - members.keys()), f"annotated images are in none of {kind}"),
-        ):
-            if count:
-                self.notes.append(f"{count} {what}; they are left out")
-        return [stem for stem in members if stem in annotated]
-
-    def _parse(self, file: Path, images: list[str]) -> str:
-        """Keep what a file says; the name of its image."""
-        tree = _annotation(file)
-        self.size.extend(_size(tree))
-        for number, item in enumerate(tree.findall("object"), 1):
-            where = f"{file.parent.name}/{file.name}, object {number}"
-            name = (item.findtext("name") or "").strip()
-            if not name:
-                raise DataError(f"{where}: it has no <name>; fill it in or delete the object")
-            self.label.append(self.labels.setdefault(name, len(self.labels)))
-            self.box.extend(_box(item, name, where))
-            self.difficult.append((item.findtext("difficult") or "").strip().lower() in ("1", "true"))
-        self.end.append(len(self.label))
-        given = (tree.findtext("filename") or "").strip().replace("\\", "/").rpartition("/")[2]
-        return given if given in images or (not images and given) else (images or [f"{file.stem}.jpg"])[0]
-
-    # --- records -----------------------------------------------------------------------------------------------
-
-    def records(self) -> Iterator[Record]:
-        names = list(self.labels)
-        for row, key in enumerate(self.keys):
-            first, last = self.end[row - 1] if row else 0, self.end[row]
-            found = range(first, last)
-            present = {names[self.label[i]] for i in found if not self.difficult[i]}
-            unknown = {names[self.label[i]] for i in found} - present
-            width, height = self.size[2 * row : 2 * row + 2]
-            file = self.xml[row]
-            yield Record(
-                key=key,
-                where=f"{file.parent.name}/{file.name}",
-                present=tuple(sorted(present)),
-                unknown=tuple(sorted(unknown)),
-                split=self.splits[row],
-                things=tuple(self._things(row, found, names)),
-                size=(width, height) if width > 0 and height > 0 else None,
-            )
-
-    def _things(self, row: int, found: range, names: list[str]) -> Iterator[Thing]:
-        boxes: list[Box] = [tuple(self.box[4 * i : 4 * i + 4]) for i in found]  # type: ignore[misc]
-        masks = self.mask_of[row]
-        for number, (i, box) in enumerate(zip(found, boxes, strict=True), 1):
-            yield Thing(
-                label=names[self.label[i]],
-                box=box,
-                difficult=bool(self.difficult[i]),
-                mask=None if masks is None or number >= VOID else LabelImage(masks, number, tuple(boxes)),
-            )
 
 
 def _annotation(file: Path) -> Element:
@@ -164,30 +115,20 @@ def _annotation(file: Path) -> Element:
     return tree
 
 
-def _size(tree: Element) -> tuple[int, int]:
-    """(width, height), zeros where the file does not tell."""
+def _size(tree: Element) -> tuple[int, int] | None:
+    """(width, height) where the file tells."""
     try:
         width, height = (int(float(tree.findtext(f"size/{side}") or 0)) for side in ("width", "height"))
     except (ValueError, OverflowError):
-        return 0, 0
-    return (width, height) if 0 < width < 1 << 31 and 0 < height < 1 << 31 else (0, 0)
+        return None
+    return (width, height) if 0 < width < 1 << 31 and 0 < height < 1 << 31 else None
 
 
 def _box(item: Element, name: str, where: str) -> Box:
     frame = item.find("bndbox")
     if frame is None:
         raise DataError(f"{where} ({name}): it has no <bndbox>; draw its box or delete the object")
-    values = []
-    for corner in CORNERS:
-        text = frame.findtext(corner)
-        try:
-            value = float(text or "")
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise DataError(f"{where} ({name}): <{corner}> is {text!r}, not a number; mend it")
-        values.append(value)
-    left, top, right, bottom = values
+    left, top, right, bottom = (number_in(frame.findtext(c), f"{where} ({name}), <{c}>") for c in CORNERS)
     if left > right or top > bottom:
         raise DataError(
             f"{where} ({name}): the box ends at ({right:g}, {bottom:g}) before it begins ({left:g}, {top:g})"

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from manylabel.config import DataConfig
-from manylabel.data.read.format import Format
-from manylabel.data.read.row import RowLayout
+from manylabel.data.read.columns import FILE_COLUMNS, Columns
 from manylabel.data.read.shard_split import splits_of_shards
-from manylabel.data.read.sheet import FILE_COLUMNS
 from manylabel.data.read.tar_samples import LABEL_KINDS, PEEK, TarSamples, base_and_end
 from manylabel.data.read.text_file import text_lines
-from manylabel.data.record import Reading, Record
+from manylabel.data.record import Format, Reading, Record
 from manylabel.data.shard.locate import (
     COMPRESSED,
     find_shards,
@@ -54,17 +51,17 @@ def read_webdataset(path: Path, config: DataConfig) -> Reading:
             f'{path}: its images have no labels; put a .json with {{"labels": ["a", "b"]}}, a .cls or a .txt beside each '
             "(a model can tag them as they are: manylabel predict)"
         )
-    layout = RowLayout.of(FILE_COLUMNS[:1], (row for _, _, row in shards.rows(kind)), config, path)
+    layout = Columns.of((row for _, _, row in shards.rows(kind)), config, path, FILE_COLUMNS[:1])
     notes += [f"labels from .{kind}", *layout.notes]
 
     def records() -> Iterator[Record]:
         for shard, sample, row in shards.rows(kind):
             record = layout.record(row, sample.where)
-            split = record.split or shards.splits[shard]
-            yield record if split == record.split else replace(record, split=split)
+            record.split = record.split or shards.splits[shard]
+            yield record
 
-    names = shards.classes or layout.label_names
-    return Reading("webdataset", path, shards.source, records, names, layout.rest, total=layout.count, notes=notes)
+    names = shards.classes or layout.wide or None
+    return Reading(path, shards.source, records, names, layout.rest, notes=notes)
 
 
 def _classes(root: Path) -> tuple[str, ...] | None:

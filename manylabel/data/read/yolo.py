@@ -11,14 +11,13 @@ from itertools import islice
 from pathlib import Path
 
 from manylabel.config import DataConfig
-from manylabel.data.read.format import Format
-from manylabel.data.read.image_names import ImageNames
+from manylabel.data.finder import ImageNames
 from manylabel.data.read.text_file import text_lines
 from manylabel.data.read.yolo_files import Entry, LabelFolders, entries, holds_objects
 from manylabel.data.read.yolo_line import LineRules, Shape
 from manylabel.data.read.yolo_parts import Part, names_files, plain_parts, read_names, split_folders, yaml_parts
 from manylabel.data.read.yolo_yaml import find_yaml, is_yolo_yaml, read_yaml, yaml_files
-from manylabel.data.record import Reading, Record
+from manylabel.data.record import Format, Reading, Record
 from manylabel.error import DataError
 
 LARGEST_LABELS = 16 << 20  # bytes
@@ -49,49 +48,32 @@ def read_yolo(path: Path, config: DataConfig) -> Reading:
         return entries(parts, images, labels)
 
     def records() -> Iterator[Record]:
+        count = bare = 0
         for entry in every():
+            count += 1
+            bare += entry.labels is None
             yield _record(entry, rules, images, labels)
+        if count and bare == count:  # a mistake in the layout of the folder
+            raise DataError(
+                f"{path}: none of the {count} images has a label file; put a.txt for images/train/a.jpg into "
+                "labels/train/, or beside the image"
+            )
+        note = f"{bare} of {count} images have no label file; they show none of the classes"
+        if bare and note not in notes:
+            notes.append(note)
 
-    return Reading(
-        "yolo",
-        path,
-        images.source,
-        records,
-        labels=_labels(every, rules, labels, notes),
-        total=_survey(every, path, notes),
-        notes=notes,
-    )
-
-
-def _survey(every: Callable[[], Iterator[Entry]], path: Path, notes: list[str]) -> int:
-    """How many images there are; a folder in which no image has labels is a mistake in its layout."""
-    count = bare = 0
-    for entry in every():
-        count += 1
-        bare += entry.labels is None
-    if count and bare == count:
-        raise DataError(
-            f"{path}: none of the {count} images has a label file; put a.txt for images/train/a.jpg into labels/train/, "
-            "or beside the image"
-        )
-    if bare:
-        notes.append(f"{bare} of {count} images have no label file; they show none of the classes")
-    return count
+    return Reading(path, images.source, records, _labels(every, rules, labels, notes), notes=notes)
 
 
 def _labels(
     every: Callable[[], Iterator[Entry]], rules: LineRules, labels: LabelFolders, notes: list[str]
-) -> tuple[str, ...]:
+) -> tuple[str, ...] | None:
     """All classes in the order of their numbers; where nobody named them, the numbers that occur."""
     if rules.names is not None:
         return tuple(rules.names[number] for number in sorted(rules.names))
     notes.append("no data.yaml and no classes.txt: labels are the numbers of the classes, '0', '1', …")
-    found = {
-        shape.label
-        for entry in every()
-        if entry.labels is not None
-        for _, shape in _shapes(entry.labels, rules, labels.shown(entry.labels))
-    }
+    files = (entry.labels for entry in every() if entry.labels is not None)
+    found = {shape.label for file in files for _, shape in _shapes(file, rules, labels.shown(file))}
     return tuple(sorted(found, key=int))
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from manylabel.data.read.image_names import ImageNames
-from manylabel.data.read.places import escapes
+from manylabel.data.finder import ImageNames, escapes
 from manylabel.data.read.text_file import text_lines
 from manylabel.data.read.yolo_parts import NAMES_FILES, Part, below
 from manylabel.data.walk import walk_images

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from manylabel.data.mask import Polygons
-from manylabel.data.read.row_value import corner_box
+from manylabel.data.read.row_value import corner_box, number_in
 from manylabel.data.record import Box, Thing
 from manylabel.error import DataError
 
@@ -17,50 +16,6 @@ ROUNDING = 0.01  # by which a share may be outside 0 and 1: tools round
 FARTHEST = 1.0  # the same where boxes are to be cut at the edge; more is no share but a pixel
 BOX = 4  # numbers of a box: x and y of its centre, width, height
 CORNERS = 6  # numbers of the smallest outline: three times x, y
-
-
-@dataclass(frozen=True)
-class LineRules:
-    """What a line may say."""
-
-    names: Mapping[int, str] | None  # None = nobody named the classes
-    named_in: str  # the file with the names, for messages
-    keypoints: int = 0  # numbers of a pose behind a box
-    clip: bool = False  # boxes that reach out of the image are to be cut
-
-    def read(self, line: str, where: str) -> Shape:
-        """The object of a line; `where` names it in messages."""
-        first, *words = line.split()
-        label = self._label(first, where)
-        numbers = [_number(word, where) for word in words]
-        if (self.keypoints and len(numbers) == BOX + self.keypoints) or len(numbers) == BOX + 1:
-            numbers = numbers[:BOX]
-        if len(numbers) != BOX and (len(numbers) < CORNERS or len(numbers) % 2):
-            raise DataError(
-                f"{where}: {len(numbers)} numbers behind the class; a box has 4 (centre x, y, width, height), an outline "
-                "x, y of three corners or more"
-                + ("" if self.keypoints else ", and a pose needs 'kpt_shape' in the YAML")
-            )
-        reach = FARTHEST if self.clip else ROUNDING
-        for number in numbers:
-            if not -reach <= number <= 1 + reach:
-                raise DataError(
-                    f"{where}: {number:g} is not between 0 and 1; write shares of the image's width and height, not pixels"
-                )
-        return _box(label, numbers, where) if len(numbers) == BOX else _outline(label, numbers, where)
-
-    def _label(self, word: str, where: str) -> str:
-        value = _number(word, where)
-        if not value.is_integer() or value < 0:
-            raise DataError(f"{where}: class {word!r} is no whole number from 0; mend it")
-        if self.names is None:
-            return str(int(value))
-        if int(value) not in self.names:
-            raise DataError(
-                f"{where}: class {word} is none of the {len(self.names)} in {self.named_in} (their numbers begin with 0); "
-                "mend the line or add its name"
-            )
-        return self.names[int(value)]
 
 
 @dataclass(frozen=True)
@@ -78,19 +33,51 @@ class Shape:
         return Thing(self.label, (left * width, top * height, right * width, bottom * height), mask=mask)
 
 
-def _number(word: str, where: str) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise DataError(f"{where}: {word[:40]!r} is not a number; mend it")
-    return value
+@dataclass(frozen=True)
+class LineRules:
+    """What a line may say."""
 
+    names: Mapping[int, str] | None  # None = nobody named the classes
+    named_in: str  # the file with the names, for messages
+    keypoints: int = 0  # numbers of a pose behind a box
+    clip: bool = False  # boxes that reach out of the image are to be cut
 
-def _box(label: str, numbers: list[float], where: str) -> Shape:
-    x, y, width, height = numbers
-    return Shape(label, corner_box([x - width / 2, y - height / 2, width, height], where))
+    def read(self, line: str, where: str) -> Shape:
+        """The object of a line; `where` names it in messages."""
+        first, *words = line.split()
+        label = self._label(first, where)
+        numbers = [number_in(word, where) for word in words]
+        if (self.keypoints and len(numbers) == BOX + self.keypoints) or len(numbers) == BOX + 1:
+            numbers = numbers[:BOX]
+        if len(numbers) != BOX and (len(numbers) < CORNERS or len(numbers) % 2):
+            raise DataError(
+                f"{where}: {len(numbers)} numbers behind the class; a box has 4 (centre x, y, width, height), an outline "
+                "x, y of three corners or more"
+                + ("" if self.keypoints else ", and a pose needs 'kpt_shape' in the YAML")
+            )
+        reach = FARTHEST if self.clip else ROUNDING
+        for number in numbers:
+            if not -reach <= number <= 1 + reach:
+                raise DataError(
+                    f"{where}: {number:g} is not between 0 and 1; write shares of the image's width and height, not pixels"
+                )
+        if len(numbers) > BOX:
+            return _outline(label, numbers, where)
+        x, y, width, height = numbers
+        return Shape(label, corner_box([x - width / 2, y - height / 2, width, height], where))
+
+    def _label(self, word: str, where: str) -> str:
+        value = number_in(word, where)
+        if not value.is_integer() or value < 0:
+            raise DataError(f"{where}: class {word!r} is no whole number from 0; mend it")
+        if self.names is None:
+            return str(int(value))
+        if int(value) not in self.names:
+            raise DataError(
+                f"{where}: class {word} is none of the {len(self.names)} in {self.named_in} (their numbers begin with 0); "
+                "mend the line or add its name"
+            )
+        return self.names[int(value)]
 
 
 def _outline(label: str, numbers: list[float], where: str) -> Shape:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from manylabel.config import DataConfig
+from manylabel.data.finder import is_file_name
 from manylabel.data.read.folder_entry import is_folder
-from manylabel.data.read.places import is_file_name
 from manylabel.data.read.split_name import split_of
 from manylabel.data.read.text_file import text_lines
 from manylabel.data.read.yolo_yaml import DataYaml

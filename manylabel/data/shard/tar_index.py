@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from manylabel.data.file_stamp import file_stamp
 from manylabel.data.shard.tar_header import Member, TarWalk
-from manylabel.data.shard.tar_index_cache import ARRAYS, Files, recall, remember
+from manylabel.data.shard.tar_index_cache import recall, remember
 from manylabel.error import DataError
 
 
@@ -74,9 +75,9 @@ def open_index(path: Path) -> TarIndex:
         kept = recall(path, stamp)
         if kept is not None:
             return TarIndex(*about, **kept)
-        index = TarIndex(*about, **_walk(handle, path))
-        remember(path, stamp, index.flaw, index.names, {name: getattr(index, name) for name in ARRAYS})
-        return index
+        found = _walk(handle, path)
+        remember(path, stamp, found)
+        return TarIndex(*about, **found)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
     finally:
@@ -92,7 +93,7 @@ def first_names(path: Path, count: int) -> list[str]:
         os.close(handle)
 
 
-def _walk(handle: int, path: Path) -> Files:
+def _walk(handle: int, path: Path) -> dict[str, Any]:
     walk = TarWalk(handle, path)
     members = [Member(name, m.offset, m.size) for m in walk if (name := plain_name(m.name))]
     names = [member.name.encode("utf-8", "backslashreplace") for member in members]

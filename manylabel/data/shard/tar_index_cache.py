@@ -13,7 +13,7 @@ import os
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -26,54 +26,30 @@ ARRAYS = {"ends": "<i8", "offsets": "<i8", "sizes": "<i8", "hashes": "<u8", "ord
 LARGEST = 1 << 34  # bytes: a hundred million files
 
 
-class Files(TypedDict):
-    """What an index says about the files of a shard; its arrays are explained there (tar_index.py)."""
-
-    flaw: str
-    names: np.ndarray
-    ends: np.ndarray
-    offsets: np.ndarray
-    sizes: np.ndarray
-    hashes: np.ndarray
-    order: np.ndarray
-
-
-def remember(path: Path, stamp: str, flaw: str, names: np.ndarray, arrays: dict[str, np.ndarray]) -> None:
-    body = b"".join([*(arrays[name].astype(kind).tobytes() for name, kind in ARRAYS.items()), names.tobytes()])
-    facts = {"format": FORMAT, "stamp": stamp, "flaw": flaw, "files": len(arrays["ends"]), "crc32": zlib.crc32(body)}
+def remember(path: Path, stamp: str, files: dict[str, Any]) -> None:
+    """`files`: what an index says about the files of a shard (tar_index.py)."""
+    body = b"".join([*(files[name].astype(kind).tobytes() for name, kind in ARRAYS.items()), files["names"].tobytes()])
+    facts = {"format": FORMAT, "stamp": stamp, "flaw": files["flaw"], "files": len(files["ends"])}
     place = _place(path)
     with suppress(OSError):  # it only saves time
         place.parent.mkdir(parents=True, exist_ok=True)
         make_way(place)
-        write_bytes(place, json.dumps(facts).encode() + b"\n" + body)
+        write_bytes(place, json.dumps(facts | {"crc32": zlib.crc32(body)}).encode() + b"\n" + body)
 
 
-def recall(path: Path, stamp: str) -> Files | None:
+def recall(path: Path, stamp: str) -> dict[str, Any] | None:
     """What was kept about this very shard; None when there is nothing, or it is damaged."""
     try:
         line, _, body = read_own(_place(path), LARGEST).partition(b"\n")
         facts = json.loads(line)
         if (facts["format"], facts["stamp"], facts["crc32"]) != (FORMAT, stamp, zlib.crc32(body)):
             return None
-        count, found, at = int(facts["files"]), {}, 0
-        for name, kind in ARRAYS.items():
-            found[name] = np.frombuffer(body, kind, count, at)
-            at += 8 * count
-        names = np.frombuffer(body, np.uint8, offset=at) if len(body) > at else np.zeros(0, np.uint8)
-        flaw = str(facts["flaw"])
+        count = int(facts["files"])
+        found = {name: np.frombuffer(body, kind, count, 8 * count * i) for i, (name, kind) in enumerate(ARRAYS.items())}
+        names = np.frombuffer(body[8 * count * len(ARRAYS) :], np.uint8)
+        return {"flaw": str(facts["flaw"]), "names": names, **found} if _fits(found, names) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
-    if not _fits(found, names):
-        return None
-    return {
-        "flaw": flaw,
-        "names": names,
-        "ends": found["ends"],
-        "offsets": found["offsets"],
-        "sizes": found["sizes"],
-        "hashes": found["hashes"],
-        "order": found["order"],
-    }
 
 
 def _fits(found: dict[str, np.ndarray], names: np.ndarray) -> bool:
@@ -84,11 +60,8 @@ def _fits(found: dict[str, np.ndarray], names: np.ndarray) -> bool:
         return not len(names)
     if ends[-1] != len(names) or (np.diff(ends, prepend=0) < 0).any() or (np.sort(order) != np.arange(len(ends))).any():
         return False
+    names.tobytes().decode()  # or ValueError
     inside = (names[ends[ends < len(names)]] & 0xC0) == 0x80
-    try:
-        names.tobytes().decode()
-    except UnicodeDecodeError:
-        return False
     return not inside.any() and not (found["offsets"] < 0).any() and not (found["sizes"] < 0).any()
 
 

@@ -14,14 +14,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
 from manylabel.data.mask import AnyMask, Polygons
 from manylabel.data.read.coco import NEGATIVE, PARTIAL
 from manylabel.data.record import Record, Thing
-from manylabel.data.write.coco_entry import AnnotationEntry, CategoryEntry, ImageEntry, Segmentation
 from manylabel.data.write.place_images import ImagePlacer
 from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
@@ -30,6 +29,7 @@ from manylabel.labels import UNKNOWN
 from manylabel.storage.receipt import replacing_ours
 
 _text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+Entry = dict[str, Any]  # one of 'images', 'annotations', 'categories'
 DECIMALS = (2, 3)  # of a corner, tried before its float32 is written out in full
 
 
@@ -50,7 +50,7 @@ def write_coco(content: Content, path: Path) -> list[str]:
             files[target].add(writer.image(record, name, number), writer.annotations(record, number))
         if not single:
             _refuse_others(path / "annotations", files)
-        categories: list[CategoryEntry] = [
+        categories: list[Entry] = [
             {"id": i, "name": name, "supercategory": name} for i, name in enumerate(content.labels, 1)
         ]
         for file in files.values():
@@ -82,14 +82,14 @@ class _File:
         self.out.close()
         self.waiting.close()
 
-    def add(self, image: ImageEntry, annotations: Iterator[AnnotationEntry]) -> None:
+    def add(self, image: Entry, annotations: Iterator[Entry]) -> None:
         self.out.write((",\n" if self.images else "\n") + _text(image))
         self.images += 1
         for entry in annotations:
             self.waiting.write((",\n" if self.annotations else "\n") + _text(entry))
             self.annotations += 1
 
-    def finish(self, categories: list[CategoryEntry]) -> None:
+    def finish(self, categories: list[Entry]) -> None:
         self.out.write('\n], "annotations": [')
         self.waiting.seek(0)
         shutil.copyfileobj(self.waiting, self.out, 1 << 20)
@@ -107,8 +107,8 @@ class _Writer:
         self.odd: Counter[str] = Counter()  # what a person should know → how often
         self.size: tuple[int, int] | None = None  # of the image that is being written
 
-    def image(self, record: Record, name: str, number: int) -> ImageEntry:
-        entry: ImageEntry = {"id": number, "file_name": name}
+    def image(self, record: Record, name: str, number: int) -> Entry:
+        entry: Entry = {"id": number, "file_name": name}
         self.size = record.size or self._measured(record.key)
         if self.size is not None:
             entry |= {"width": self.size[0], "height": self.size[1]}
@@ -135,7 +135,7 @@ class _Writer:
     def _category(self, name: str) -> int:
         return self.number.get(name) or self.content.labels.index(name) + 1
 
-    def annotations(self, record: Record, image: int) -> Iterator[AnnotationEntry]:
+    def annotations(self, record: Record, image: int) -> Iterator[Entry]:
         present = {self._category(name) for name in record.present}
         unknown = {self._category(name) for name in record.unknown}
         shown: set[int] = set()  # labels that a reader will take as present
@@ -156,11 +156,11 @@ class _Writer:
         absent = {self._category(name) for name in record.absent}
         return category in unknown or (self.content.rest == UNKNOWN and category not in absent)
 
-    def _entry(self, image: int, category: int) -> AnnotationEntry:
+    def _entry(self, image: int, category: int) -> Entry:
         self.written += 1
         return {"id": self.written, "image_id": image, "category_id": category, "iscrowd": 0}
 
-    def _object(self, entry: AnnotationEntry, thing: Thing) -> AnnotationEntry:
+    def _object(self, entry: Entry, thing: Thing) -> Entry:
         left, top, right, bottom = map(float, thing.box)
         width, height = _extent(left, right), _extent(top, bottom)
         entry["bbox"] = [left, top, width, height]
@@ -172,7 +172,7 @@ class _Writer:
             entry["segmentation"], entry["area"] = found
         return entry
 
-    def _mask(self, mask: AnyMask) -> tuple[Segmentation, float] | None:
+    def _mask(self, mask: AnyMask) -> tuple[Any, float] | None:
         """The pixels and their area; None for a mask without pixels."""
         if isinstance(mask, Polygons):
             return [_numbers(part) for part in mask.parts], _area(mask)

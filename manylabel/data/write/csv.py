@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from manylabel.data.read.label_cells import DELIMITERS, Survey
+from manylabel.data.builder import DELIMITERS
+from manylabel.data.read.columns import LabelCells
 from manylabel.data.record import Record
 from manylabel.data.write.place_images import ImagePlacer
 from manylabel.data.write.taken import placed
@@ -44,7 +45,7 @@ def write_csv(content: Content, path: Path) -> list[str]:
             if len(cells) < 100_000:
                 cells.append(values["labels"])
     notes = placer.note()
-    survey = Survey.of_cells(cells)
+    survey = LabelCells(cells)
     if survey.delimiter() not in (delimiter, None) or (survey.lists and survey.lists == survey.filled):
         notes.append(f"label names hold what looks like a delimiter; read it with --set 'data.delimiter={delimiter}'")
     lost = [name for name in content.labels if name not in named]

@@ -7,10 +7,10 @@ written, as it needs nothing of FiftyOne's database.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from manylabel.data.record import Record, Thing
 from manylabel.data.source import FileSource
-from manylabel.data.write.fiftyone_sample import DetectionEntry, Sample, SampleExtras
 from manylabel.data.write.held import Tally, image_size, shares, tri_state
 from manylabel.data.write.json_list import json_list
 from manylabel.data.write.place_images import ImagePlacer
@@ -38,8 +38,8 @@ def write_fiftyone(content: Content, path: Path) -> list[str]:
     return [*placer.note(), *tally.notes("FiftyOne", flags_are_kept=True)]
 
 
-def _sample(record: Record, content: Content, name: str) -> Sample:
-    extras: SampleExtras = {}
+def _sample(record: Record, content: Content, name: str) -> dict[str, Any]:
+    extras: dict[str, Any] = {}
     if record.group is not None:
         extras["group"] = record.group
     if record.things:
@@ -58,9 +58,9 @@ def _sample(record: Record, content: Content, name: str) -> Sample:
     }
 
 
-def _detection(thing: Thing, size: tuple[int, int]) -> DetectionEntry:
+def _detection(thing: Thing, size: tuple[int, int]) -> dict[str, Any]:
     box = list(shares(thing.box, size))
-    detection: DetectionEntry = {"_cls": "Detection", "label": thing.label, "bounding_box": box, "tags": []}
+    detection: dict[str, Any] = {"_cls": "Detection", "label": thing.label, "bounding_box": box, "tags": []}
     if thing.crowd:
         detection["iscrowd"] = 1
     if thing.difficult:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypedDict
 
 from manylabel.data.record import Box, Record
 from manylabel.data.source import ImageSource
@@ -11,14 +10,7 @@ from manylabel.error import DataError, DecodeError
 from manylabel.labels import UNKNOWN
 
 
-class OtherStates(TypedDict, total=False):
-    """Labels that an image does not have, or of which nobody knows."""
-
-    absent_labels: list[str]
-    unknown_labels: list[str]
-
-
-def tri_state(record: Record, rest: int) -> OtherStates:
+def tri_state(record: Record, rest: int) -> dict[str, list[str]]:
     """The field beside the present labels that keeps the three states apart: what is absent where the rest is unknown
     (also when that is nothing), else what is unknown."""
     if rest == UNKNOWN:

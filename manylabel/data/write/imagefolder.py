@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NotRequired, TextIO, TypedDict
+from typing import Any, TextIO
 
 from manylabel.data.record import Record, Thing
-from manylabel.data.write.held import OtherStates, Tally, tri_state
+from manylabel.data.write.held import Tally, tri_state
 from manylabel.data.write.place_images import ImagePlacer
 from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
@@ -20,24 +20,6 @@ FOLDERS = {"train": "train", "val": "validation", "test": "test"}  # as the data
 METADATA = "metadata.jsonl"
 LABELS = ("labels.txt", "labels.json")
 FILES = (METADATA, f"*/{METADATA}", *LABELS)
-
-
-class _Objects(TypedDict):
-    """Those of one image, a list for each field."""
-
-    bbox: list[list[float]]  # left, top, width, height
-    categories: list[str]
-    iscrowd: NotRequired[list[bool]]
-    difficult: NotRequired[list[bool]]
-
-
-class _More(TypedDict, total=False):
-    group: str
-    objects: _Objects
-
-
-class _Extras(OtherStates, _More):
-    """Fields that a data set has only if one of its records needs them."""
 
 
 @dataclass
@@ -102,8 +84,8 @@ def _placed(placer: ImagePlacer, record: Record, strip: bool) -> str:
     return outside.place(record.key).removeprefix(folder)
 
 
-def _optional(record: Record, rest: int, flags: bool) -> _Extras:
-    more: _More = {}
+def _optional(record: Record, rest: int, flags: bool) -> dict[str, Any]:
+    more: dict[str, Any] = {}
     if record.group is not None:
         more["group"] = record.group
     if record.things:
@@ -111,9 +93,9 @@ def _optional(record: Record, rest: int, flags: bool) -> _Extras:
     return {**tri_state(record, rest), **more}
 
 
-def _objects(things: tuple[Thing, ...], flags: bool) -> _Objects:
+def _objects(things: tuple[Thing, ...], flags: bool) -> dict[str, list[Any]]:
     corners = [thing.box for thing in things]
-    objects: _Objects = {
+    objects: dict[str, list[Any]] = {
         "bbox": [[left, top, right - left, bottom - top] for left, top, right, bottom in corners],
         "categories": [thing.label for thing in things],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
@@ -12,23 +13,13 @@ from manylabel.data.read.label_studio_config import CONFIG_NAME
 from manylabel.data.record import Box, Record
 from manylabel.data.write.held import Tally, image_size, shares, tri_state
 from manylabel.data.write.json_list import json_list
-from manylabel.data.write.label_studio_task import (
-    ChoicesResult,
-    Chosen,
-    Place,
-    Rectangle,
-    RectangleResult,
-    Result,
-    Task,
-    TaskData,
-    TaskPrediction,
-)
 from manylabel.data.write.place_images import ImagePlacer
 from manylabel.data.write.taken import placed
 from manylabel.data.write.target import Content, Target
 from manylabel.error import DataError
 from manylabel.storage.receipt import write_ours
 
+Entry = dict[str, Any]  # a task, or a part of one
 VERSION = "manylabel"  # what Label Studio shows as the model
 LOCAL_FILES = "/data/local-files/?d="
 MARK = "<!-- made by manylabel -->"
@@ -59,7 +50,7 @@ def write_label_studio(content: Content, path: Path) -> list[str]:
 
 def task_of_scores(
     image: str, scored: list[tuple[str, float, bool]], top: int | None = None, version: str = VERSION
-) -> Task:
+) -> Entry:
     """A task for one image with what a model says: (label, score, whether it is above its threshold), highest score first;
     at most `top` labels are chosen.
 
@@ -92,14 +83,14 @@ def labelling_config(labels: Iterable[str], boxes: bool) -> str:
     return "\n".join([*lines, "</View>", ""])
 
 
-def _task(record: Record, content: Content, name: str) -> Task:
-    place: Place = {}
+def _task(record: Record, content: Content, name: str) -> Entry:
+    place: Entry = {}
     if record.split is not None:
         place["split"] = record.split
     if record.group is not None:
         place["group"] = record.group
-    data: TaskData = {"image": address(name), **tri_state(record, content.rest), **place}
-    results: list[Result] = [_choices(list(record.present))] if record.present else []
+    data: Entry = {"image": address(name), **tri_state(record, content.rest), **place}
+    results: list[Entry] = [_choices(list(record.present))] if record.present else []
     if record.things:
         size = image_size(record, content.source)
         results += [
@@ -109,21 +100,21 @@ def _task(record: Record, content: Content, name: str) -> Task:
     return _with_prediction(data, results, VERSION)
 
 
-def _with_prediction(data: TaskData, results: list[Result], version: str, score: float | None = None) -> Task:
-    prediction: TaskPrediction = {"model_version": version, "result": results}
+def _with_prediction(data: Entry, results: list[Entry], version: str, score: float | None = None) -> Entry:
+    prediction: Entry = {"model_version": version, "result": results}
     if score is not None:
         prediction["score"] = round(score, 6)
     return {"data": data, "predictions": [prediction]}
 
 
-def _choices(names: list[str]) -> ChoicesResult:
-    value: Chosen = {"choices": names}
+def _choices(names: list[str]) -> Entry:
+    value: Entry = {"choices": names}
     return {"id": "choices", "type": "choices", "from_name": CHOICES, "to_name": "image", "value": value}
 
 
-def _rectangle(label: str, box: Box, size: tuple[int, int], number: int) -> RectangleResult:
+def _rectangle(label: str, box: Box, size: tuple[int, int], number: int) -> Entry:
     left, top, width, height = (100 * share for share in box)
-    value: Rectangle = {
+    value: Entry = {
         "x": left,
         "y": top,
         "width": width,

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import BinaryIO
 
 from manylabel.data.decode import TooLarge, describe
-from manylabel.data.read.places import escapes
+from manylabel.data.finder import escapes
 from manylabel.data.source import FileSource, ImageSource
 from manylabel.data.walk import is_image_name
 from manylabel.data.write.taken import Taken

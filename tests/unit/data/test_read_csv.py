@@ -8,7 +8,7 @@ import pytest
 
 from manylabel.config import DataConfig
 from manylabel.data.read import read_table
-from manylabel.data.read.label_cells import detect_delimiter
+from manylabel.data.read.columns import LabelCells
 from manylabel.error import DataError
 from manylabel.labels import ABSENT, PRESENT, UNKNOWN
 
@@ -17,6 +17,10 @@ Make = Callable[[str], Path]
 
 def _read(path: Path, **changes: object) -> object:
     return read_table(replace(DataConfig(path=str(path)), **changes))  # type: ignore[arg-type]
+
+
+def _delimiter(cells: list[str]) -> str | None:
+    return LabelCells(cells).delimiter()
 
 
 def test_delimited_labels_with_splits_and_an_image_without_labels(make_csv: Make) -> None:
@@ -37,9 +41,9 @@ def test_delimiters_are_detected(make_csv: Make, delimiter: str) -> None:
 
 def test_space_is_a_delimiter_only_for_a_small_vocabulary() -> None:
     tags = [f"{a} {b}" for a in ("haze", "clear", "cloudy") for b in ("road", "water", "primary", "farm")]
-    assert detect_delimiter([*tags, "haze", "clear road water"]) == " "
-    assert detect_delimiter(tags) is None  # names of two words each, perhaps
-    assert detect_delimiter(["traffic light", "fire hydrant", "dog"]) is None
+    assert _delimiter([*tags, "haze", "clear road water"]) == " "
+    assert _delimiter(tags) is None  # names of two words each, perhaps
+    assert _delimiter(["traffic light", "fire hydrant", "dog"]) is None
 
 
 def test_wide_columns_are_tri_state(make_csv: Make) -> None:
@@ -107,7 +111,7 @@ def test_merging_keeps_every_kind_of_answer(make_csv: Make) -> None:
         ("file_name,labels\na.jpg,\nb.jpg,\n", "nothing to learn"),
         ("file_name,cat,age\na.jpg,1,37\n", "row 2, column 'age': '37'"),
         ("file_name,labels\na.jpg,x|y\nb.jpg,x|y\nc.jpg,x;y\n", "row 4.*separates labels by ';'"),
-        ("file_name,labels\n,x\n", "row 2: the image file is blank"),
+        ("file_name,labels\n,x\n", "row 2: column 'file_name' is missing or blank"),
         ('file_name,labels\na.jpg,"x\nb.jpg,y\nc.jpg,z\n', "is a quote not closed"),
         ('file_name,labels\na.jpg,"x\nb.jpg,y"\nc.jpg,z\n', "row 3: a cell runs over several lines"),
         ("file_name,labels,unknown_labels\na.jpg,x,<script>\n", "row 2: label '<script>'"),

@@ -86,6 +86,23 @@ def test_cosine_warms_up_then_falls() -> None:
     assert rates[-1] < 0.01
 
 
+def test_lamb_steps_as_far_as_the_weights_of_a_layer_say() -> None:
+    """One step from zero moments, no decay: w ← w − lr ‖w‖ u / ‖u‖ with u = sign(g), for Adam's first step is that."""
+    model = _model("frozen")
+    weight = model.only.head.classifier.weight
+    before = weight.detach().clone()
+    options = {"lr": 0.1, "weight_decay": 0.01, "max_grad_norm": 0.0}
+    optimiser = OPTIMISERS.build(Part("lamb", options)).build(model)
+    optimiser.param_groups[0]["weight_decay"] = 0.0
+    for parameter in model.only.head.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    sign = weight.grad.sign()
+    optimiser.param_groups[0]["always_adapt"] = True
+    optimiser.step()
+    expected = before - 0.1 * before.norm() * sign / sign.norm()
+    torch.testing.assert_close(weight.detach(), expected, atol=1e-5, rtol=1e-3)
+
+
 @pytest.mark.parametrize("optimiser_name", OPTIMISERS.names())
 @pytest.mark.parametrize("schedule_name", SCHEDULES.names())
 def test_state_survives_json_and_safetensors_bit_for_bit(optimiser_name: str, schedule_name: str) -> None:

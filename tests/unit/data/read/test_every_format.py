@@ -219,30 +219,6 @@ def write_nus_wide(folder: Path) -> None:
             _lines(file, [str(int(label in IMAGES[name][0])) for name in names])
 
 
-def write_visual_genome(folder: Path) -> None:
-    _photos(folder / "VG_100K")
-    left, top, right, bottom = BOX
-    data, objects = [], []
-    for i, (name, (labels, _)) in enumerate(IMAGES.items(), 1):
-        (folder / "VG_100K" / f"{name}.jpg").rename(folder / "VG_100K" / f"{i}.jpg")
-        data.append({"image_id": i, "width": SIZE[0], "height": SIZE[1]})
-        found = [
-            {
-                "object_id": 10 * i + j,
-                "names": [x],
-                "synsets": [],
-                "x": left,
-                "y": top,
-                "w": right - left,
-                "h": bottom - top,
-            }
-            for j, x in enumerate(labels)
-        ]
-        objects.append({"image_id": i, "objects": found})
-    _json(folder / "image_data.json", data)
-    _json(folder / "objects.json", objects)
-
-
 def write_label_studio(folder: Path) -> None:
     _photos(folder / "media")
     tasks = []
@@ -251,27 +227,6 @@ def write_label_studio(folder: Path) -> None:
         image = f"/data/upload/1/0a1b2c3{i}-{name}.jpg"
         tasks.append({"id": i, "data": {"image": image}, "annotations": [{"id": i, "result": [choice]}]})
     _json(folder / "project-1.json", tasks)
-
-
-def write_createml(folder: Path) -> None:
-    left, top, right, bottom = BOX
-    where = {"x": (left + right) / 2, "y": (top + bottom) / 2, "width": right - left, "height": bottom - top}
-    for split, place in (("train", "train"), ("val", "valid")):
-        names = [name for name, (_, part) in IMAGES.items() if part == split]
-        entries = [
-            {"image": f"{n}.jpg", "annotations": [{"label": x, "coordinates": where} for x in IMAGES[n][0]]}
-            for n in names
-        ]
-        _json(folder / place / "_annotations.createml.json", entries)
-        for name in names:
-            (folder / place / f"{name}.jpg").write_bytes(_jpeg(name))
-
-
-def write_automl(folder: Path) -> None:
-    _photos(folder / "photos")
-    sets = {"train": "TRAIN", "val": "VALIDATION"}
-    rows = [[sets[split], f"gs://bucket/photos/{name}.jpg", *labels] for name, (labels, split) in IMAGES.items()]
-    _csv(folder / "import.csv", rows)
 
 
 def write_fiftyone(folder: Path) -> None:
@@ -323,10 +278,7 @@ CASES = {
     "yolo": Case(write_yolo, boxes=True),
     "open-images": Case(write_open_images),
     "nus-wide": Case(write_nus_wide, val="test"),
-    "visual-genome": Case(write_visual_genome, splits=False, boxes=True, names=False),
     "label-studio": Case(write_label_studio, splits=False),
-    "createml": Case(write_createml, boxes=True),
-    "automl": Case(write_automl),
     "fiftyone": Case(write_fiftyone),
     "folders": Case(write_folders),
 }

@@ -83,30 +83,10 @@ def test_paths_of_another_machine_are_found_by_their_end(folder: Path) -> None:
     assert table_at(_samples(folder, sample)).keys.tolist() == ["data/deep/b.png"]
 
 
-@pytest.mark.parametrize(
-    ("classes", "labels"),
-    [
-        (None, {"a": "x", "deep/b": ["y", "x"], "c": []}),
-        (["x", "y"], {"a": 0, "deep/b": [1, 0], "c": []}),
-        (["x", "y"], {"a": {"label": "x", "confidence": 0.5}, "deep/b": ["y", "x"], "c": []}),
-    ],
-)
-def test_labels_json(folder: Path, classes: list[str] | None, labels: dict[str, Any]) -> None:
-    put_json(folder / "labels.json", {"classes": classes, "labels": labels})
-    table = table_at(folder)
-    assert any("FiftyOne (labels.json)" in note for note in table.notes)
-    assert table.keys.tolist() == ["a.jpg", "deep/b.png", "c.jpg"]
-    assert table.labels.names == ("x", "y")
-    assert table.matrix.tolist() == [[1, 0], [1, 1], [0, 0]]
-
-
-def test_images_without_a_label_yet_and_a_manifest(tmp_path: Path) -> None:
-    folder = put_images(tmp_path / "set", "elsewhere/1.jpg", "elsewhere/2.jpg")
-    put_json(folder / "labels.json", {"classes": None, "labels": {"one": "x", "two": None}})
-    put_json(folder / "data.json", {"one": "/old/elsewhere/1.jpg", "two": "/old/elsewhere/2.jpg"})
-    table = table_at(folder)
-    assert table.keys.tolist() == ["elsewhere/1.jpg"]
-    assert "1 of 2 images have no label yet and are left out" in table.notes
+def test_the_form_for_whole_images_is_refused_and_says_what_to_export(folder: Path) -> None:
+    put_json(folder / "labels.json", {"classes": ["x", "y"], "labels": {"a": 0, "deep/b": [1, 0]}})
+    with pytest.raises(DataError, match=r"no samples\.json of FiftyOne; export it as a FiftyOneDataset"):
+        table_at(folder)
 
 
 @pytest.mark.parametrize(
@@ -157,10 +137,6 @@ def test_other_errors(folder: Path) -> None:
     put_json(folder / "metadata.json", {"default_classes": ["cat"]})
     with pytest.raises(DataError, match=r"sample 1 \(data/a\.jpg\): there is no label 'x'.*not in the list of labels"):
         table_at(_samples(folder, {"filepath": "data/a.jpg", "ground_truth": _classifications("x")}))
-    (folder / "samples.json").unlink()
-    put_json(folder / "labels.json", {"classes": ["x"], "labels": {"a": 5}})
-    with pytest.raises(DataError, match=r"labels\.json, 'a': label number 5, but 'classes' has 1"):
-        table_at(folder)
 
 
 @pytest.mark.parametrize("tags", [5, "train", {"train": 1}])

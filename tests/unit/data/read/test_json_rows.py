@@ -164,14 +164,14 @@ def test_cut_off(folder: Path, value: Any) -> None:
 
 def test_text_that_is_not_utf8(folder: Path) -> None:
     (folder / "l.json").write_bytes('{"a.jpg": ["x"], "b.jpg": ["é"]}'.encode("latin-1"))
-    with pytest.raises(DataError, match=r"l\.json is .*UTF8"):
+    with pytest.raises(DataError, match=r"l\.json is .*(?i:utf-8)"):
         table_at(folder / "l.json")
 
 
 def test_nested_too_deep(folder: Path) -> None:
     deep = "[" * 50_000 + "]" * 50_000
     (folder / "l.json").write_text('{"a.jpg": ["x"], "b.jpg": ' + deep + "}")
-    with pytest.raises(DataError, match=r"l\.json is not valid JSON .nested more than 100 deep"):
+    with pytest.raises(DataError, match=r"l\.json is not valid JSON .nested too deep"):
         table_at(folder / "l.json")
     (folder / "l.json").write_text('[{"file_name": "a.jpg", "labels": ["x"], "more": ' + "[" * 90 + "]" * 90 + "}]")
     assert table_at(folder / "l.json").matrix.tolist() == [[1]]

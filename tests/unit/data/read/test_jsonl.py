@@ -71,7 +71,7 @@ def test_texts_with_a_delimiter_and_lists_as_text(folder: Path) -> None:
 
 def test_wide_fields_are_those_that_answer(folder: Path) -> None:
     rows = [
-        {"id": 0, "file_name": "a.jpg", "cat": 1, "dog": None, "width": 640, "caption": "x", "note": None},
+        {"id": 0, "file_name": "a.jpg", "cat": 1, "dog": None, "width": 640, "caption": "hm", "note": None},
         {"id": 1, "file_name": "b.jpg", "cat": False, "dog": 1.0, "width": 1, "caption": ""},
         {"id": 1, "file_name": "c.jpg", "dog": 0},
     ]

@@ -91,34 +91,11 @@ def test_regions(folder: Path) -> None:
     assert any("of 1 brush and other regions only the labels" in note for note in table.notes)
 
 
-def test_json_min(folder: Path) -> None:
+def test_json_min_is_refused_and_says_what_to_export(folder: Path) -> None:
     facts = {"annotator": 1, "annotation_id": 5, "created_at": "2024", "lead_time": 3.5}
-    box = {
-        "x": 0,
-        "y": 0,
-        "width": 50,
-        "height": 50,
-        "rectanglelabels": ["cat"],
-        "original_width": 40,
-        "original_height": 30,
-    }
-    items = [
-        {
-            "image": "/data/upload/1/0a0b0c0d-photo.jpg",
-            "caption": "old",
-            "id": 1,
-            "choice": {"choices": ["x", "y"]},
-            **facts,
-        },
-        {"image": "c.jpg", "caption": "", "id": 2, "choice": "x", **facts},
-        {"image": "c.jpg", "caption": "", "id": 2, "choice": "y", **facts},
-        {"image": "d.jpg", "caption": "", "id": 3, "label": [box], **facts},
-    ]
-    table = table_at(put_json(folder / "export.json", items))
-    assert any("JSON-MIN" in note for note in table.notes)
-    assert table.labels.names == ("cat", "x", "y")
-    assert table.matrix.tolist() == [[0, 1, 1], [0, UNKNOWN, UNKNOWN], [1, 0, 0]]
-    assert boxes_of(table) == [("d.jpg", "cat", [0, 0, 20, 15])]
+    items = [{"image": "photo.jpg", "caption": "old", "id": 7, "choice": "x", **facts}]
+    with pytest.raises(DataError, match=r"export\.json, task 1 \(id 7\): .*JSON-MIN.*export it as JSON"):
+        table_at(put_json(folder / "export.json", items))
 
 
 def test_predictions_count_only_where_there_are_no_annotations_at_all(folder: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from manylabel.config import DataConfig
+from manylabel.data.builder import TableBuilder
 from manylabel.data.read import find_format, nus_wide_zsl, read_table
-from manylabel.data.read.assemble import assemble
 from manylabel.data.read.nus_wide import FORMAT, seen_unseen
 from manylabel.data.table import Table
 from manylabel.error import DataError
@@ -72,7 +72,7 @@ def _read(folder: Path, **changes: object) -> Table:
 
 def _read_zsl(folder: Path, **changes: object) -> Table:
     config = replace(DataConfig(path=str(folder)), **changes)  # type: ignore[arg-type]
-    return assemble(nus_wide_zsl.FORMAT.open(folder, config), config)
+    return TableBuilder(nus_wide_zsl.FORMAT.open(folder, config), config).table()
 
 
 def _labels(table: Table) -> dict[str, tuple[str, list[int]]]:

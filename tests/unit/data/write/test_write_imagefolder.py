@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from labelled_files import assert_same, put_images, table_at, varied_table
 
-from manylabel.data.read.check import CheckedRecords
 from manylabel.data.record import Record
 from manylabel.data.source import FileSource
 from manylabel.data.write.from_table import content_of
@@ -123,8 +122,6 @@ def test_records_can_be_streamed_from_a_reader(tmp_path: Path) -> None:
     from manylabel.data.read import open_data
 
     records = open_data(DataConfig(path=str(tmp_path / "one")))
-    assert isinstance(records, CheckedRecords)
-    reading = records.reading
-    content = Content(records, LabelSpace(tuple(sorted(records.names()))), reading.rest, reading.source, "link")
+    content = Content(records, records.labels, records.reading.rest, records.reading.source, "link")
     write_imagefolder(content, tmp_path / "two")
     assert_same(table_at(tmp_path / "two"), table_at(tmp_path / "one"))
