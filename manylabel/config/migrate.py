@@ -64,15 +64,14 @@ def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
         options = dict(backbone["options"])
         weights = options.pop("weights")
         found["backbone"] = {**backbone, "options": options, **({} if weights is None else {"weights": weights})}
+    train = found.get("train")
+    if isinstance(train, Mapping) and isinstance(adapt := train.get("adapt"), Mapping):
+        found["train"] = {**train, "adapt": {"to_the_end": False, **adapt}}  # presets of then did not say so
     if "head" in found:
         found["head"] = _head(found["head"])
     tasks = found.get("tasks")
     if isinstance(tasks, Mapping):
         found["tasks"] = {name: _with_head(task) for name, task in tasks.items()}
-    train = found.get("train")
-    if isinstance(train, Mapping) and isinstance(adapt := train.get("adapt"), Mapping):
-        # presets of today say more than those of then
-        found["train"] = {**train, "adapt": {"to_the_end": False, **adapt}}
     return found
 
 
