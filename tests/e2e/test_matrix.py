@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import warm
+import yaml
 from PIL import Image
 
 import manylabel as ml
@@ -26,6 +27,7 @@ from manylabel.stop import Stopped
 from manylabel.storage.atomic import sha256
 from manylabel.training.loop import Trainer
 
+ROOT = Path(__file__).parents[2]
 SCENES = {"path": "scenes", "workers": 0, "scenes": {"train": 8, "val": 4, "size": 64}}
 SMALL = {"dim": 16, "heads": 2, "hidden": 16}
 CASCADE = {
@@ -129,12 +131,24 @@ def recipe_of(case: Case) -> dict[str, Any]:
     }
 
 
-def trained(case: Case, out: Path, stop_after: int | None = None) -> None:
+def all_four() -> dict[str, Any]:
+    """The recipe with everything in it, on few and small scenes."""
+    with open(ROOT / "recipes" / "all-four-scenes.yaml", encoding="utf-8") as file:
+        recipe: dict[str, Any] = yaml.safe_load(file)
+    for task in recipe["tasks"].values():
+        task |= {"data": SCENES, "batch_size": 2, "image_size": 64}
+    recipe["tasks"]["objects"]["head"] = CASCADE
+    recipe["train"] |= {"steps": 3, "evaluate_every": 0}
+    recipe["train"]["adapt"] |= {"start": 0, "every": 1, "patience": 1, "held_out": 0.25}
+    return recipe
+
+
+def trained(recipe: dict[str, Any], processes: int, out: Path, stop_after: int | None = None) -> None:
     """In this process, or in two of their own."""
-    if case[-1] == 1:
-        _trained_here(recipe_of(case), out, stop_after)
+    if processes == 1:
+        _trained_here(recipe, out, stop_after)
         return
-    done = warm.run(__file__, json.dumps([recipe_of(case), str(out), stop_after]), processes=2)
+    done = warm.run(__file__, json.dumps([recipe, str(out), stop_after]), processes=2)
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -162,14 +176,31 @@ def _trained_here(recipe: dict[str, Any], out: Path, stop_after: int | None) -> 
 
 @pytest.mark.parametrize("case", cases())
 def test_a_combination_trains_resumes_predicts_and_explains(case: Case, tmp_path: Path) -> None:
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    trained(case, whole)
-    trained(case, parts, stop_after=1)
+    check(recipe_of(case), case[-1], tmp_path)
+
+
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_so_does_the_recipe_with_all_four_papers(processes: int, tmp_path: Path) -> None:
+    check(all_four(), processes, tmp_path)
+    model = ml.load_bundle(tmp_path / "whole").model
+    assert model.backbone.adapts
+    assert type(model.necks["labels"]).__name__ == "RepresentationMixup"
+    head = model.heads["labels"]
+    assert head.options.decoder == "ml_decoder"
+    assert head.options.groups == 14
+    assert head.options.shared_experts > 0
+    assert (tmp_path / "whole" / "tasks" / "labels" / "results.json").is_file()
+
+
+def check(recipe: dict[str, Any], processes: int, folder: Path) -> None:
+    whole, parts = folder / "whole", folder / "parts"
+    trained(recipe, processes, whole)
+    trained(recipe, processes, parts, stop_after=1)
     assert sha256(parts / "bundle" / "weights.safetensors") == sha256(whole / "bundle" / "weights.safetensors")
     predictor = ml.Predictor.load(whole)
     picture = Image.fromarray(scene_image(0, 5, 96))
     (answer,) = predictor.predict(picture)
-    assert set(answer if len(predictor.tasks) > 1 else predictor.tasks) == set(recipe_of(case)["tasks"])
+    assert set(answer if len(predictor.tasks) > 1 else predictor.tasks) == set(recipe["tasks"])
     results, _ = run.evaluate(whole)
     told = json.loads((whole / "results.json").read_text())
     of_all = (results["tasks"], told["tasks"]) if "tasks" in told else ({"labels": results}, {"labels": told})
