@@ -95,9 +95,11 @@ def test_the_page_of_the_command_shows_pictures_under_its_policy(tmp_path: Path)
     found, read = study_runs(*runs, labels=["tv"], resamples=100)
     write_hard_html(found, read, tmp_path / "hard.html")
     shown = dom(tmp_path / "hard.html")
-    assert shown.count('src="data:image/jpeg') == len(found["images_shown"]) + 2 * min(
-        5, len(found["pictured"][0]["smallest"])
-    )
+    assert found["second"] is not None
+    assert found["second"]["found"]
+    of_label = 2 * min(5, len(found["pictured"][0]["smallest"]))
+    expected = len(found["images_shown"]) + of_label + len(found["second"]["found"])
+    assert shown.count('src="data:image/jpeg') == expected
     said = ask(
         tmp_path / "hard.html",
         """
