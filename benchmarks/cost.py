@@ -70,7 +70,7 @@ QUADRATIC = (
     "ours is exact: linear terms and 2·D·N² of self-attention"
 )
 XL = (
-    "unexplained. timm's tresnet_xl alone takes 124 G at 640 px, 20 % more than the paper's with its head; the paper's may "
+    "unexplained. timm's tresnet_xl alone takes 124 G at 640 px, 19 % more than the paper's with its head; the paper's may "
     "be a second version, as its TResNet-L is"
 )
 V2 = "the paper's TResNet-L is its V2; timm's tresnet_v2_l is the nearest there is"

@@ -26,8 +26,8 @@ from manylabel.head.group_linear import GroupLinear
 CHANNELS, GRID = 2048, 7  # a ResNet50 at 224 px
 GROWTH_BATCH = 2  # of all heads: the transformer decoder's 10,000 queries take gigabytes for more
 FEW = 4  # images a step, where it has up to 5,000 queries
-LARGE = 2  # the batch whose memory is measured, and twice it
-MEMORY = 16_000  # megabytes, for which the largest batch is extrapolated from these (Table 9: a GPU of 16 GB)
+MEMORY = 16e9  # bytes, for which the largest batch is counted (Table 9: a GPU of 16 GB)
+WEIGHTS = 4  # a trained weight, its gradient and two moments of Adam
 BATCH = 8  # per step on a laptop; the larger, the less the peer's loop over groups weighs
 PEER = "timm MLDecoder, its parts called directly"
 
@@ -191,24 +191,33 @@ def _throughput(labels: int, images: Tensor, repeats: int) -> list[Row]:
             first, second = (_step(built[name], features, mode) for name in (ours, peer))
             mine, its = (len(images) / seconds for seconds in interleave(first, second, repeats))
             rows.append(Row(f"throughput, {mode}", case, mine, its, mine / its, "images/s", peer))
-        most, its_most = largest_batch(built[ours]), largest_batch(built[peer])
-        if most and its_most:
-            where = f"{labels:,} labels, heads alone, in {MEMORY // 1000} GB, extrapolated from {LARGE} and {2 * LARGE}"
-            rows.append(Row("largest batch, train", where, most, its_most, most / its_most, "images", peer))
+        most, its_most = (float(largest_batch(built[name])) for name in (ours, peer))
+        where = f"{labels:,} labels, heads alone, {MEMORY / 1e9:.0f} GB for weights, Adam and what backward passes need"
+        rows.append(Row("largest batch, train", where, most, its_most, most / its_most, "images", peer))
     return rows
 
 
-def largest_batch(head: Head) -> float | None:
-    """Images whose training step fits into MEMORY, by the peaks of two batches; None where the system cannot tell."""
-    peaks = []
-    for batch in (LARGE, 2 * LARGE):
-        step = _step(head, Features({FINAL: torch.randn(batch, CHANNELS, GRID, GRID)}), "train")
-        step()
-        peaks.append(peak_megabytes(step))
-    few, many = peaks
-    if few is None or many is None or many <= few:
-        return None
-    return LARGE + (MEMORY - few) / ((many - few) / LARGE)
+def largest_batch(head: Head) -> int:
+    """Images of which MEMORY holds what their backward pass needs, beside weights, gradients and moments."""
+    one, two = (_kept(head, batch) for batch in (1, 2))
+    fixed = WEIGHTS * sum(p.numel() * p.element_size() for p in head.parameters()) + 2 * one - two
+    return int((MEMORY - fixed) // (two - one))
+
+
+def _kept(head: Head, batch: int) -> int:
+    """Bytes that a forward pass keeps for the backward pass, each storage once, weights left out."""
+    own, kept = {p.untyped_storage().data_ptr() for p in head.parameters()}, {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = (storage.nbytes(), tensor)  # held, so that no other takes its place
+        return tensor
+
+    images = torch.randn(batch, CHANNELS, GRID, GRID)
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        head.train()(Features({FINAL: images})).logits.square().mean()
+    return sum(size for size, _ in kept.values())
 
 
 def _head(name: str, options: dict[str, Any], labels: int) -> Head:

@@ -80,7 +80,7 @@ def added(xs: list[Tensor], ys: list[Tensor]) -> list[Tensor]:
 
 
 def query_transformer(module: nn.Module, o, features, image: int) -> list[Tensor]:  # type: ignore[no-untyped-def]
-    """Query2Label's encoder and decoder on one image: a vector for each query (ML-Decoder, Eq. 2)."""
+    """Query2Label's encoder and decoder on one image: a vector for each query."""
     e = tokens(module.tokens, features, image, relu=False)
     p = []
     for stage in o.stages:

@@ -182,7 +182,7 @@ def left_out_of_heads(recipe: str | Mapping[str, Any] | None, config: Config) ->
         kept = shared_options("head", task.head.name, old)
         gone = [f"{key}={value}" for key, value in old.items() if key not in kept and key != "name"]
         if gone and before != task.head.name:
-            also = f"; {', '.join(kept)} stay as they are there" if kept else ""
+            also = f"; kept: {', '.join(kept)}" if kept else ""
             found.append(
                 f"the recipe is for {before}: {task.head.name} has no {', '.join(gone)}, so that is left out{also}"
             )

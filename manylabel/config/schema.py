@@ -147,6 +147,9 @@ class AugmentConfig:
     autoaugment: bool = option(False, "AutoAugment with the policy found for ImageNet")
     colour: float = option(0.0, "strength of brightness, contrast and saturation jitter; 0 = off")
     cutout: float = option(0.0, "side of one grey square as a share of the image; 0 = off")
+    cutout_first: bool = option(
+        False, "the square comes before AutoAugment and RandAugment, in any colour, as in ML-Decoder's released code"
+    )
     erasing: float = option(0.0, "probability of RandomErasing; 0 = off")
     mixup: float = option(0.0, "Beta parameter of MixUp; 0 = off")
     cutmix: float = option(0.0, "Beta parameter of CutMix; 0 = off")
@@ -230,6 +233,9 @@ class TrainConfig:
     accumulate: int = option(1, "batches whose gradients are added before the weights change")
     clip: float = option(0.0, "largest gradient norm; 0 = off")
     ema: float = option(0.0, "decay of the averaged weights that are then used for everything; 0 = off")
+    ema_ramp: bool = option(
+        True, "let that decay grow from small values, so that averages leave the first weights soon"
+    )
     head_first: int = option(0, "epochs of the head alone, on cached features, before the backbone is trained as well")
     first: str | None = option(None, "a task that is trained alone before all of them are")
     first_steps: int = option(0, "steps of that task alone")

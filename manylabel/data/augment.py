@@ -17,18 +17,19 @@ from manylabel.preprocess import Preprocess
 
 
 class Cutout(v2.Transform):
-    """One grey square at a random place; its side is a share of the image's."""
+    """One square at a random place, grey or of any colour; its side is a share of the image's."""
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, share: float, coloured: bool = False) -> None:
         super().__init__()
-        self.share = share
+        self.share, self.coloured = share, coloured
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         height, width = inpt.shape[-2:]
         half = round(self.share * min(height, width)) // 2
         y, x = int(torch.randint(height, ())), int(torch.randint(width, ()))
         inpt = inpt.clone()
-        inpt[..., max(0, y - half) : y + half, max(0, x - half) : x + half] = GREY
+        colour = torch.randint(256, (3, 1, 1), dtype=inpt.dtype) if self.coloured else GREY
+        inpt[..., max(0, y - half) : y + half, max(0, x - half) : x + half] = colour
         return inpt
 
 
@@ -58,11 +59,13 @@ def training_transform(preprocess: Preprocess, augment: AugmentConfig) -> Transf
     if augment.colour:
         c = augment.colour
         steps.append(v2.ColorJitter(brightness=c, contrast=c, saturation=c))
+    if augment.cutout and augment.cutout_first:
+        steps.append(Cutout(augment.cutout, coloured=True))
     if augment.autoaugment:
         steps.append(v2.AutoAugment(v2.AutoAugmentPolicy.IMAGENET, fill=GREY))
     if augment.randaugment:
         steps.append(v2.RandAugment(magnitude=augment.randaugment, fill=GREY))
-    if augment.cutout:
+    if augment.cutout and not augment.cutout_first:
         steps.append(Cutout(augment.cutout))
     if augment.erasing:
         steps.append(v2.RandomErasing(augment.erasing, value=GREY))

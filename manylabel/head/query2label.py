@@ -1,4 +1,4 @@
-"""Query2Label: the transformer-decoder head that ML-Decoder is measured against, and the base of HSQ."""
+"""Query2Label: label queries through a transformer decoder that begins at zero, and the base of HSQ."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Labels look at each other (if asked for) and at the tokens (ML-Decoder, Eq. 2), norms after the sums:
+    """Labels look at each other (if asked for) and at the tokens, norms after the sums; q is added anew in every layer:
 
     t ← LN(t + drop(MultiHeadAttn(t+q, t+q, t)))          self-attention, optional
     t ← LN(t + drop(MultiHeadAttn(t+q, E+p, E)))

@@ -43,9 +43,7 @@ class TextMLDecoder(GroupDecoder):
         super().__init__(options, channels=channels, num_labels=num_labels, knowledge=knowledge)
         # with groups, unseen labels can also have trained queries or weights of another group (Table 8, rows 1 and 3)
         nothing_own = (o.query == "text" and o.pooling != "own") or self.size > 1
-        self._trained: tuple[np.ndarray, np.ndarray] | None = (
-            None  # their vectors and places, once others are asked for
-        )
+        self._trained: tuple[np.ndarray, np.ndarray] | None = None  # vectors and places, once others are asked for
         self.zero_shot = nothing_own and not (o.self_attention and o.query == "text")
         if unseen is not None and unseen.any() and not self.zero_shot:
             raise ConfigError(
@@ -80,7 +78,7 @@ class TextMLDecoder(GroupDecoder):
         labels, noise = logits[:, : len(asked.slot) - asked.random], logits[:, len(asked.slot) - asked.random :]
         extra = (
             softplus(-noise.float()) if asked.random else None
-        )  # −log σ(x): what a label costs that is there. [B, R]
+        )  # −log σ(x), the cost of a label that is there. [B, R]
         return Output(self._of_all(labels), extra=extra)
 
     def _of_all(self, logits: Tensor) -> Tensor:

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 
 class Ema:
-    """average ← d·average + (1 − d)·weight, with d growing to `decay` so that early averages are not stuck at the start."""
+    """average ← d·average + (1 − d)·weight; with a `ramp`, d grows to `decay` from small values."""
 
-    def __init__(self, model: nn.Module, decay: float) -> None:
-        self.decay = decay
+    def __init__(self, model: nn.Module, decay: float, ramp: bool = True) -> None:
+        self.decay, self.ramp = decay, ramp
         self.steps = 0
         self.tracked = _tracked(model)  # the live tensors, by name
         self.average = {name: tensor.clone() for name, tensor in self.tracked.items()}
@@ -21,7 +21,7 @@ class Ema:
     @torch.no_grad()
     def update(self) -> None:
         self.steps += 1
-        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+        decay = min(self.decay, (1 + self.steps) / (10 + self.steps)) if self.ramp else self.decay
         torch._foreach_lerp_([self.average[name] for name in self.tracked], list(self.tracked.values()), 1 - decay)
 
     @contextmanager

@@ -99,7 +99,7 @@ class Trainer:
         self.steps = phase.train.steps or self.steps_per_epoch * phase.train.epochs
         self.plain_optimiser = OPTIMISERS.build(phase.optimiser).build(TrainedPart(self.model, phase.head_only))
         self.schedule = SCHEDULES.build(phase.schedule).build(self.plain_optimiser, self.steps)
-        self.ema = Ema(self.model, phase.train.ema) if phase.train.ema else None
+        self.ema = Ema(self.model, phase.train.ema, phase.train.ema_ramp) if phase.train.ema else None
         self.accelerator.free_memory()  # it would keep the optimiser of the phase before
         self.optimiser = self.accelerator.prepare(self.plain_optimiser)
         self.checkpoints = CheckpointFolder(phase.folder / "checkpoints")

@@ -1,4 +1,4 @@
-"""Query2Label against a literal version: loops over images, labels, heads and tokens (ML-Decoder, Eq. 2; sine positions)."""
+"""Query2Label against a literal version: loops over images, labels, heads and tokens, with sine positions."""
 
 from __future__ import annotations
 

@@ -40,7 +40,17 @@ def test_both_sides_have_the_same_batch(monkeypatch: pytest.MonkeyPatch) -> None
     assert {row.peer_name for row in rows} == {"average pooling", DECODER}
     for row in rows:
         assert row.ratio == pytest.approx(row.ours / row.peer)
-    assert {row.unit for row in rows} >= {"images/s"}
+    assert {row.unit for row in rows} == {"images/s", "images"}
+
+
+def test_the_largest_batch_is_counted_by_what_backward_passes_need() -> None:
+    """Average pooling keeps a mean of its features [B, C] (4 C bytes an image) and the logits that the loss squares."""
+    head = heads._head("linear", {}, 10)
+    per_image = 4 * (heads.CHANNELS + 10)
+    fixed = heads.WEIGHTS * 4 * (heads.CHANNELS * 10 + 10)
+    assert heads.largest_batch(head) == int((heads.MEMORY - fixed) // per_image)
+    few, many = (heads._head(*_three(labels)[DECODER], labels) for labels in (100, 400))
+    assert heads.largest_batch(few) > 2 * heads.largest_batch(many)
 
 
 def test_memory_of_the_group_fc_is_told_beside_the_loop() -> None:

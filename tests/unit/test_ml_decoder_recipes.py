@@ -139,8 +139,9 @@ def test_training_images_are_varied_as_said(name: str) -> None:
     if "imagenet" in name:
         assert steps == ["RandomResizedCrop", "PILToTensor", "RandomHorizontalFlip", "RandAugment"]
     else:
-        policy = "RandAugment" if name == "ml-decoder-coco-reference" else "AutoAugment"
-        assert steps == ["Square", "PILToTensor", policy, "Cutout"]  # no flip
+        reference = ["Cutout", "RandAugment"], False  # and no ramp of the averages
+        expected = reference if name == "ml-decoder-coco-reference" else (["AutoAugment", "Cutout"], True)
+        assert (steps, config.train.ema_ramp) == (["Square", "PILToTensor", *expected[0]], expected[1])  # no flip
 
 
 class _Rated(nn.Module):

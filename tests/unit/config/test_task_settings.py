@@ -12,6 +12,7 @@ from manylabel.config import (
     config_of,
     dump,
     has_one_task,
+    left_out_of_heads,
     load_recipe,
     make_config,
     migrated,
@@ -55,10 +56,13 @@ def test_settings_reach_a_task() -> None:
     assert config.lead == "labels"
 
 
-def test_another_head_drops_the_options_of_the_old_one() -> None:
-    values = _values(tasks={"labels": {**LABELS, "head": {"name": "linear", "dropout": 0.3}}})
+def test_another_head_keeps_what_both_have_and_drops_the_rest() -> None:
+    values = _values(tasks={"labels": {**LABELS, "head": {"name": "linear", "dropout": 0.3, "attention": 0.5}}})
     config = made(values, ["tasks.labels.head.name=ml_decoder"])
-    assert config.tasks["labels"].head.options["dropout"] != 0.3
+    assert config.tasks["labels"].head.options["dropout"] == 0.3
+    assert "attention" not in config.tasks["labels"].head.options
+    (said,) = left_out_of_heads(values, config)
+    assert said.endswith("ml_decoder has no attention=0.5, so that is left out; kept: dropout")
 
 
 def test_another_optimiser_or_schedule_drops_the_options_of_the_old_one() -> None:

@@ -53,6 +53,21 @@ def test_each_augmentation_changes_images_and_follows_the_seed(augment: AugmentC
     assert np.array_equal(draw(3), draw(3))
 
 
+def test_cutout_can_come_first_and_in_any_colour() -> None:
+    """As in ML-Decoder's released code; a policy behind it changes the square, too."""
+    first = AugmentConfig(cutout=0.5, cutout_first=True)
+    steps = training_transform(PREPROCESS, replace(first, randaugment=9)).steps.transforms  # type: ignore[attr-defined]
+    assert [type(step).__name__ for step in steps] == ["Square", "PILToTensor", "Cutout", "RandAugment"]
+    grey, colours = Image.fromarray(np.full((40, 40, 3), 7, np.uint8)), set()
+    for seed in range(6):
+        torch.manual_seed(seed)
+        image = training_transform(PREPROCESS, first)(grey).reshape(3, -1).T
+        squares = {tuple(pixel) for pixel in image.tolist()} - {(7, 7, 7)}
+        assert len(squares) == 1
+        colours |= squares
+    assert len(colours) == 6
+
+
 def test_nothing_to_augment_means_nothing_changes() -> None:
     assert not varies(AugmentConfig())
     varied, plain = training_transform(PREPROCESS, AugmentConfig())(WIDE), evaluation_transform(PREPROCESS)(WIDE)

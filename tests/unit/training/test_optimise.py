@@ -135,6 +135,17 @@ def test_state_survives_json_and_safetensors_bit_for_bit(optimiser_name: str, sc
     assert torch.equal(model.only.head.classifier.weight, other_model.only.head.classifier.weight)
 
 
+def test_ema_without_a_ramp_has_its_decay_at_once() -> None:
+    model = _model("frozen")
+    weight = model.only.head.classifier.weight
+    ema, before = Ema(model, decay=0.9, ramp=False), weight.detach().clone()
+    with torch.no_grad():
+        weight.add_(1.0)
+    ema.update()
+    with ema.applied():
+        torch.testing.assert_close(weight.detach(), before + 0.1)
+
+
 def test_ema_follows_its_formula_and_gives_the_weights_back() -> None:
     model = _model("frozen")
     weight = model.only.head.classifier.weight
