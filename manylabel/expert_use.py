@@ -6,20 +6,23 @@ from typing import TypedDict
 
 import numpy as np
 
-from manylabel.expert import ExpertUse
-from manylabel.expert.load import LoadSummary
+from manylabel.expert import ExpertUse, GateSummary, gate_summaries
 from manylabel.labels import LabelSpace
 
 NAMED = 3  # labels by which a group's gate is called
 
 
 class LayerUse(TypedDict):
-    """How evenly a layer's experts are used."""
+    """What a layer's gates do: the figures of GateSummary."""
 
     experts: int
+    state: str  # collapsed, uniform, specialised or mixed
     entropy: float
     highest: float
+    label_entropy: float
+    divergence: float
     collapsed: int
+    similarity: float | None
 
 
 class Use(TypedDict):
@@ -30,11 +33,13 @@ class Use(TypedDict):
 
 
 class UseDetails(TypedDict):
-    """In details.json: the mean weight that each gate gives each expert (Fig. 5)."""
+    """In details.json: the mean weight that each gate gives each expert (Fig. 5), and how much of a choice that is."""
 
     experts: list[str]
     gates: list[str]
     layers: list[list[list[float]]]
+    entropies: list[list[float]]  # of each layer, by gate
+    summaries: list[LayerUse]
     allowed: list[int] | None  # shared experts, by gate
 
 
@@ -43,21 +48,27 @@ class LabelUse(TypedDict):
 
 
 def use_figures(use: ExpertUse | None) -> dict[str, Use]:
-    """The `experts` entry of results.json: per layer how evenly they are used. Nothing for heads without experts."""
+    """The `experts` entry of results.json: what the gates of each layer do. Nothing for heads without experts."""
     if use is None:
         return {}
-    layers: list[LayerUse] = []
-    for load in use.layers:
-        s = LoadSummary.of(load)
-        layers.append(
-            {
-                "experts": load.shape[1],
-                "entropy": round(s.entropy, 4),
-                "highest": round(s.highest, 4),
-                "collapsed": s.collapsed,
-            }
-        )
-    return {"experts": {"gates": len(use.layers[0]), "layers": layers}}
+    return {"experts": {"gates": len(use.layers[0]), "layers": _layers(use)}}
+
+
+def _layers(use: ExpertUse) -> list[LayerUse]:
+    return [_layer(summary) for summary in gate_summaries(use)]
+
+
+def _layer(summary: GateSummary) -> LayerUse:
+    return {
+        "experts": summary.experts,
+        "state": summary.state,
+        "entropy": round(summary.entropy, 4),
+        "highest": round(summary.highest, 4),
+        "label_entropy": round(summary.label_entropy, 4),
+        "divergence": round(summary.divergence, 4),
+        "collapsed": summary.collapsed,
+        "similarity": None if summary.similarity is None else round(summary.similarity, 4),
+    }
 
 
 def use_of_labels(use: ExpertUse | None) -> list[LabelUse] | None:
@@ -82,6 +93,8 @@ def use_details(use: ExpertUse | None, labels: LabelSpace) -> dict[str, UseDetai
             "experts": list(use.gates.experts),
             "gates": names,
             "layers": [np.round(load, 5).tolist() for load in use.layers],
+            "entropies": [np.round(entropy, 4).tolist() for entropy in use.entropies],
+            "summaries": _layers(use),
             "allowed": None if use.gates.capacity is None else list(use.gates.capacity),
         }
     }

@@ -18,27 +18,38 @@ from manylabel.backbone.stages import StageReader
 from manylabel.config import Part
 from manylabel.error import ConfigError
 from manylabel.head import HEADS, Head, LabelKnowledge
+from manylabel.model import answer_of, build_neck
+from manylabel.neck import Neck
 
 
 class WithHead(nn.Module):
     """images [B, 3, H, W], normalised → logits [B, N]"""
 
-    def __init__(self, body: nn.Module, head: Head, reader: StageReader) -> None:
+    def __init__(self, body: nn.Module, neck: Neck, head: Head, reader: StageReader) -> None:
         super().__init__()
         self.body = body
+        self.neck = neck
         self.head = head
         self._reader = reader
-        self._stages = reader.select(head.stages)
+        self._stages = reader.select(neck.reads(head.stages))
 
     def forward(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.head(self._reader.read(images, self._stages)).answer
+        logits: Tensor = answer_of(self.neck, self.head, self._reader.read(images, self._stages)).logits
         return logits
 
 
-def attach(model: Any, head: str, num_labels: int, *, vectors: np.ndarray | None = None, **options: Any) -> WithHead:
+def attach(
+    model: Any,
+    head: str,
+    num_labels: int,
+    *,
+    vectors: np.ndarray | None = None,
+    neck: Part | str = "none",
+    **options: Any,
+) -> WithHead:
     """`model` (any timm model) with this head in place of its classifier, which is taken off. Options are the head's own.
 
-    `vectors` [N, d]: text vectors of the labels, for heads that work with words.
+    `vectors` [N, d]: text vectors of the labels, for heads that work with words. `neck`: what mixes earlier stages in.
     """
     if num_labels < 1:
         raise ConfigError(f"num_labels must be 1 or more, not {num_labels}")
@@ -47,11 +58,14 @@ def attach(model: Any, head: str, num_labels: int, *, vectors: np.ndarray | None
     if hasattr(model, "reset_classifier"):
         model.reset_classifier(0)
     reader = StageReader(model, type(model).__name__)
+    before = build_neck(Part(neck) if isinstance(neck, str) else neck, reader, num_labels)
     built: Head = HEADS.build(
-        Part(head, options), channels=reader.channels, num_labels=num_labels, knowledge=LabelKnowledge(vectors)
+        Part(head, options), channels=before.channels, num_labels=num_labels, knowledge=LabelKnowledge(vectors)
     )
     first = next(model.parameters(), None)
-    return WithHead(model, built if first is None else built.to(first.device, first.dtype), reader)
+    if first is not None:
+        before, built = before.to(first.device, first.dtype), built.to(first.device, first.dtype)
+    return WithHead(model, before, built, reader)
 
 
 def names() -> list[str]:

@@ -42,7 +42,7 @@ def warnings(shares: Shares | None) -> list[str]:
         return []
     return [
         f"α is {total_share(shares).mean():.2f} on average: earlier stages have all but replaced the backbone's output; "
-        "begin near it (--set neck.start=0.05) or lower the rate"
+        "look at the rate (optimiser.lr), the head's first biases (head.prior_bias) and the stages (neck.stages)"
     ]
 
 

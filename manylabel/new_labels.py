@@ -14,12 +14,11 @@ from manylabel import console
 from manylabel.bundle import TaskBundle
 from manylabel.config import Part
 from manylabel.error import BundleError, ConfigError, DataError
+from manylabel.head.seats import apart
 from manylabel.head.words import one_length
 from manylabel.labels import LabelSpace
 from manylabel.model import TaskModel
 from manylabel.text import EMBEDDERS, Embedder
-
-TOLERANCE = 1e-2  # of vectors with entries of mean square 1: other software, not other vectors
 
 
 def with_new_labels(
@@ -86,9 +85,9 @@ def _compare(bundle: TaskBundle, embedder: Embedder) -> None:
             f"{embedder.source} gives vectors of {again.shape[1]} numbers, this model was trained with {stored.shape[1]} "
             f"({bundle.text_source})"
         )
-    gap = np.abs(one_length(torch.as_tensor(again)).numpy() - stored[: len(names)]).max(axis=1)
-    if gap.max() > TOLERANCE:
+    other = apart(one_length(torch.as_tensor(again)).numpy(), stored[: len(names)])
+    if other.any():
         raise BundleError(
-            f"{embedder.source} says something else about {names[int(gap.argmax())]!r} than the vectors this model was "
+            f"{embedder.source} says something else about {names[int(other.argmax())]!r} than the vectors this model was "
             f"trained with ({bundle.text_source})"
         )

@@ -38,7 +38,7 @@ def print_comparison(comparison: Comparison, losing: Callable[[Difference], list
     for first in range(0, len(comparison["methods"]), AT_ONCE):
         out.print(_figure_table(comparison, comparison["methods"][first : first + AT_ONCE]))
     against = Text(f"against {comparison['baseline']}")
-    table = _table(against, "mAP", "95 %", "labels +/−", "surely", "pairs +")
+    table = _table(against, "mAP", "95 %", "labels +/−", "surely", "pairs ≥")
     for row in comparison["differences"]:
         mean = row["mAP"]
         known = mean["low"] is not None

@@ -67,7 +67,7 @@ def _ends(out: Terminal, found: HardFindings) -> None:
 
 
 def _correlations(out: Terminal, rows: list[RankCorrelation]) -> None:
-    table = _table("what goes together: Spearman's rank correlation over labels", "", "labels", "rho", "95 %")
+    table = _table("what goes together: Spearman's rank correlation", "", "entries", "rho", "95 %")
     for row in rows:
         table.add_row(Text(row["name"]), str(row["labels"]), _number(row["rho"], "+.2f"), _between(row, "+.2f"))
     out.print(table)
@@ -139,6 +139,35 @@ def _second(out: Terminal, second: SecondRun, top: int) -> None:
             markup=False,
             soft_wrap=True,
         )
+    table = _table("at score 0.5", "run", *(row["name"] for row in second["figures"]))
+    for name, key in ((first, "first"), (other, "second")):
+        table.add_row(Text(name), *(f"{row[key]:.1f}" for row in second["figures"]))  # type: ignore[literal-required]
+    out.print(table)
+    both = second["agreement"]
+    shared = f": {', '.join(both['shared'])}" if both["shared"] else ""
+    out.print(
+        f"of the {both['worst']} worst labels of either run {len(both['shared'])} are the same "
+        f"({both['by_chance']:.1f} by chance){shared}",
+        markup=False,
+        soft_wrap=True,
+    )
+    _correlations(out, [*both["ranks"], *second["correlations"]])
+    if second["alphas"]:
+        table = _table(f"labels by alpha of {other}", "label", "alpha", f"AP of {first}", "place from below")
+        for label in second["alphas"][:top]:
+            table.add_row(
+                Text(label["name"]), f"{label['alpha']:.3g}", _number(label["ap"], ".1f"), str(label["place"] or "–")
+            )
+        out.print(table)
+    if second["found"]:
+        out.print(f"missed by {first}, found by {other}:", markup=False, soft_wrap=True)
+    for one in second["found"]:
+        alpha = "" if one["alpha"] is None else f", alpha {one['alpha']:.3g}"
+        out.print(
+            f"  {one['file']}: {one['label']} {one['first']:.2f} → {one['second']:.2f}{alpha}",
+            markup=False,
+            soft_wrap=True,
+        )
     if second["sizes"]:
         table = _table("mAP by object size", "size", "labels", "positives", "first", "second", "change", "95 %")
         for row in second["sizes"]:
@@ -154,14 +183,14 @@ def _second(out: Terminal, second: SecondRun, top: int) -> None:
         out.print(table)
     title = f"AP of labels, worst of the first run first, {min(top, len(second['labels']))} of {len(second['labels'])}"
     table = _table(title, "label", "images", "first", "second", "change", "95 %")
-    for label in second["labels"][:top]:
+    for each in second["labels"][:top]:
         table.add_row(
-            Text(label["name"]),
-            str(label["support"]),
-            _number(label["first"], ".2f"),
-            _number(label["second"], ".2f"),
-            _number(label["change"], "+.2f"),
-            _between(label, "+.2f"),
+            Text(each["name"]),
+            str(each["support"]),
+            _number(each["first"], ".2f"),
+            _number(each["second"], ".2f"),
+            _number(each["change"], "+.2f"),
+            _between(each, "+.2f"),
         )
     out.print(table)
 

@@ -34,6 +34,8 @@ def print_tasks(results: Mapping[str, Any]) -> None:
     if results["model"]["experts"]:
         table.add_row("experts of a token", *(str(task["experts"]) for task in tasks.values()))
     table.add_row("parameters in use", *(compact(task["active_parameters"]) for task in tasks.values()))
+    of_backbone = (task.get("backbone_parameters") for task in tasks.values())
+    table.add_row("… of the backbone", *("–" if used is None else compact(used) for used in of_backbone))
     table.add_row("multiply-adds of the backbone", *(compact(1e9 * task["gmacs"]) for task in tasks.values()))
     table.add_row("multiply-adds of the head", *(compact(1e9 * task["head_gmacs"]) for task in tasks.values()))
     Terminal().print(table)
@@ -62,17 +64,19 @@ def print_task_comparison(comparison: TaskComparison) -> None:
             title = Text(f"{task}: {comparison['metrics'][task][figure]['title']}")
             table.add_row(title, *(_spread(row["more"][i]) for row in comparison["methods"]))
         out.print(table)
-    table = _methods("in use, by task", "task", "experts", "parameters", "multiply-adds", "of its head", "seconds")
+    used = ("parameters", "of the backbone", "multiply-adds", "of its head")
+    table = _methods("in use, by task", "task", "experts", *used, "seconds")
     for row in comparison["methods"]:
         seconds = "–" if row["seconds"] is None else f"{row['seconds']:.0f}"
         for i, (task, cost) in enumerate(row["tasks"].items()):
-            used = (
+            in_use = (
                 ", ".join(map(str, cost["experts"])),
                 compact(cost["active_parameters"]),
+                "–" if cost["backbone_parameters"] is None else compact(cost["backbone_parameters"]),
                 compact(1e9 * cost["gmacs"]),
                 compact(1e9 * cost["head_gmacs"]),
             )
-            table.add_row(Text("" if i else row["name"]), task, *used, "" if i else seconds)
+            table.add_row(Text("" if i else row["name"]), task, *in_use, "" if i else seconds)
     out.print(table)
     for note in comparison["notes"]:
         out.print(f"  · {note}", soft_wrap=True)

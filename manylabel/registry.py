@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from manylabel.config import Part, parse, plain
+from manylabel.config import Part, note_options, parse, plain
 from manylabel.error import ConfigError
 from manylabel.suggest import closest
 
@@ -26,6 +26,9 @@ class Registry:
                 both = " and ".join(f"{one.__module__}.{one.__qualname__}" for one in (self._classes[name], cls))
                 raise ConfigError(f"two {self.kind}s are called {name!r}: {both}")
             self._classes[name] = cls
+            options = getattr(cls, "Options", None)
+            if options is not None:
+                note_options(self.section, name, options)
             return cls
 
         return keep

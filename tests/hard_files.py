@@ -41,8 +41,11 @@ def put_boxed_data(folder: Path, train: int = 30, val: int = 90) -> Path:
     return folder
 
 
-def put_run(folder: Path, data: Path, missed: tuple[str, ...] = ("small",), **labels: float) -> Path:
-    """A finished run that gives labels whose largest object has a missed size the scores of images without them."""
+def put_run(
+    folder: Path, data: Path, missed: tuple[str, ...] = ("small",), alpha: np.ndarray | None = None, **labels: float
+) -> Path:
+    """A finished run that gives labels whose largest object has a missed size the scores of images without them. `alpha`
+    [n, 1]: of its images; `labels`: α by name."""
     table = table_at(data)
     judged = table.subset(table.rows("val"))
     matrix = judged.matrix
@@ -74,5 +77,5 @@ def put_run(folder: Path, data: Path, missed: tuple[str, ...] = ("small",), **la
     (folder / "results.json").write_text(json.dumps(results))
     settings = {"data": {"path": str(data)}, "head": {"name": "linear"}, "other_version": 1}
     (folder / "config.yaml").write_text(yaml.safe_dump(settings))
-    write_scores(folder, judged.keys, scores, matrix)
+    write_scores(folder, judged.keys, scores, matrix, alpha)
     return folder

@@ -101,7 +101,7 @@ def query_transformer(module: nn.Module, o, features, image: int) -> list[Tensor
         looked = attention(layer.attention, added(t, q), added(e, p), e)
         t = [layer_norm(layer.norm2, x) for x in added(t, looked)]
         t = [layer_norm(layer.norm3, x + feed_forward(layer.feed_forward, x)) for x in t]
-    return t
+    return [layer_norm(module.norm, x) for x in t] if o.decoder_norm else t
 
 
 def assert_same_gradients(module: nn.Module, exact: nn.Module) -> None:

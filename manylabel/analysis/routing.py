@@ -22,6 +22,7 @@ from manylabel.training.work import TaskAtWork
 
 IMAGES = 200  # val images of each task that are looked at
 SECTORS = 72  # of the circle in which tokens are spread out
+TOKENS = 64  # of an image that are spread out, about
 LEAST = 3  # images of a label whose use of experts is told
 
 
@@ -33,7 +34,7 @@ class TaskRouting:
     use: dict[int, list[np.ndarray]] = field(
         default_factory=dict
     )  # layer → per image [E], share of its tokens' choices
-    points: dict[int, list[np.ndarray]] = field(default_factory=dict)  # layer → router's probabilities [tokens, E]
+    hidden: list[np.ndarray] = field(default_factory=list)  # of some tokens, in the last sparse layer [tokens, D]
     rows: list[int] = field(default_factory=list)
 
     def add(self, batch: Batch, routes: Mapping[int, Routing]) -> None:
@@ -43,7 +44,10 @@ class TaskRouting:
             chosen = torch.nn.functional.one_hot(routing.expert, self.experts).sum(dim=1).float()  # [T, E]
             share = chosen.view(images, -1, self.experts).mean(dim=1) / routing.k
             self.use.setdefault(layer, []).append(share.cpu().numpy())
-            self.points.setdefault(layer, []).append(routing.probability.float().cpu().numpy()[::4])
+        last = routes[max(routes)].hidden
+        if last is not None:
+            step = max(1, len(last) // (TOKENS * images))
+            self.hidden.append(last[::step].float().cpu().numpy())
 
     def layer(self, number: int) -> np.ndarray:
         """[images, E]"""
@@ -72,13 +76,15 @@ def describe_routing(found: Mapping[str, TaskRouting], works: Mapping[str, TaskA
         numbers = sorted(routing.use)
         mean = [routing.layer(number).mean(axis=0) for number in numbers]
         by_label, labels = _by_label(routing, works[name])
+        hidden = np.concatenate(routing.hidden)
         told[name] = {
             "numbers": [number + 1 for number in numbers],
             "layers": [[round(float(value), 5) for value in row] for row in mean],
             "labels": labels,
             "by_label": by_label,
             "entropy": [round(entropy(row), 4) for row in mean],
-            "circle": [round(float(v), 6) for v in circle(np.concatenate(routing.points[numbers[-1]]))],
+            "circle": [round(float(v), 6) for v in circle(hidden)],
+            "concentration": round(concentration(hidden), 4),
         }
     return told
 
@@ -99,18 +105,23 @@ def entropy(use: np.ndarray) -> float:
     return float(-(positive * np.log(positive)).sum() / np.log(len(use))) if len(use) > 1 else 1.0
 
 
-def circle(points: np.ndarray) -> np.ndarray:
-    """Density of tokens around a circle: router outputs [T, E] on their first two principal components, angles smoothed.
+def circle(hidden: np.ndarray) -> np.ndarray:
+    """Density of tokens around a circle: hidden states of the router [T, D] along their first two directions, by angle.
 
-    A collapsed router has all tokens in a few directions. [SECTORS], adds up to 1
+    They are not centred: where all of them point one way the router has collapsed, and what is left of them without their
+    mean would look even. [SECTORS], adds up to 1
     """
-    if points.shape[1] < 2:  # one expert leaves nothing to tell apart
+    if hidden.shape[1] < 2:
         return np.full(SECTORS, 1 / SECTORS)
-    centred = points - points.mean(axis=0)
-    _, _, directions = np.linalg.svd(centred.T @ centred)
-    x, y = (centred @ directions[:2].T).T
-    angles = np.arctan2(y, x)
-    counts, _ = np.histogram(angles, bins=SECTORS, range=(-np.pi, np.pi))
+    _, _, directions = np.linalg.svd(hidden.T @ hidden)
+    x, y = (hidden @ directions[:2].T).T
+    counts, _ = np.histogram(np.arctan2(y, x), bins=SECTORS, range=(-np.pi, np.pi))
     spread = np.exp(-0.5 * (np.minimum(np.arange(SECTORS), SECTORS - np.arange(SECTORS)) / 2) ** 2)  # two sectors wide
     smooth = np.fft.ifft(np.fft.fft(counts) * np.fft.fft(spread)).real.clip(min=0)
     return smooth / max(smooth.sum(), 1e-12)
+
+
+def concentration(hidden: np.ndarray) -> float:
+    """|mean_t h_t / |h_t|| of hidden states [T, D]: 1 = all point one way, near 0 = they point everywhere."""
+    length = np.linalg.norm(hidden, axis=1, keepdims=True)
+    return float(np.linalg.norm((hidden / np.maximum(length, 1e-12)).mean(axis=0)))

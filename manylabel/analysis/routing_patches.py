@@ -43,19 +43,20 @@ def draw_patches(model: Model, works: Mapping[str, TaskAtWork], folder: Path, de
 
 
 def paint(image: np.ndarray, choice: np.ndarray) -> Image.Image:
-    """image uint8 [H, W, 3], choice [rows, columns, k]: experts of every patch, surest first."""
+    """image uint8 [H, W, 3], choice [rows, columns, k]: experts of every patch, surest first; with one there is no tint."""
     rows, columns = choice.shape[:2]
     shown = Image.fromarray(image).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
-    tint = Image.new("RGB", shown.size)
     cells = {
         (y, x): (SIDE * x // columns, SIDE * y // rows, SIDE * (x + 1) // columns - 1, SIDE * (y + 1) // rows - 1)
         for y in range(rows)
         for x in range(columns)
     }
-    second = ImageDraw.Draw(tint)
-    for (y, x), cell in cells.items():
-        second.rectangle(cell, fill=_colour(choice[y, x, min(1, choice.shape[2] - 1)]))
-    shown = Image.blend(shown, tint, TINT)
+    if choice.shape[2] > 1:
+        tint = Image.new("RGB", shown.size)
+        second = ImageDraw.Draw(tint)
+        for (y, x), cell in cells.items():
+            second.rectangle(cell, fill=_colour(choice[y, x, 1]))
+        shown = Image.blend(shown, tint, TINT)
     first = ImageDraw.Draw(shown)
     for (y, x), cell in cells.items():
         first.rectangle(cell, outline=_colour(choice[y, x, 0]), width=2)

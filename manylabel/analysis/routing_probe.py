@@ -24,7 +24,7 @@ NAME = re.compile(r"step-(\d{9})\.npz")
 
 
 class RoutingProbe:
-    """Writes each token's first choice to <folder>/step-000000123.npz; the files are compared at the end."""
+    """Writes each token's experts to <folder>/step-000000123.npz; the files are compared at the end."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -39,7 +39,7 @@ class RoutingProbe:
                 routes: dict[int, Routing] = {}
                 model.backbone(images.to(device), Trace(routes=routes), name)
                 for layer, routing in routes.items():
-                    chosen[f"{name}/{layer}"] = routing.expert[:, 0].cpu().numpy().astype(np.int16)
+                    chosen[f"{name}/{layer}"] = routing.expert.cpu().numpy().astype(np.int16)
         self.folder.mkdir(parents=True, exist_ok=True)
         with replacing(self.folder / f"step-{step:09d}.npz") as temporary, open(temporary, "wb") as file:
             np.savez(file, allow_pickle=False, **chosen)
@@ -61,17 +61,26 @@ class RoutingProbe:
 
 
 def settling(folder: Path) -> dict[str, Any]:
-    """For results.json: steps, and for each task and layer the share of tokens whose first choice differs between them."""
+    """For results.json: steps, and for each task and layer how far routing differs between them (Hamming distance)."""
     paths = sorted(path for path in folder.glob("step-*.npz") if NAME.fullmatch(path.name))
     looks: list[dict[str, np.ndarray]] = []
     for path in paths:
-        looks.append(read_npz(path, advice="delete it, or train again"))
+        looks.append({key: _choices(one) for key, one in read_npz(path, advice="delete it, or train again").items()})
     if len(looks) < 2:
         return {}
     both = set.intersection(*(set(look) for look in looks))
-    keys = sorted(key for key in both if len({look[key].shape for look in looks}) == 1)
-    distances = {
-        key: [[round(float((a[key] != b[key]).mean()), 4) for b in looks] for a in looks]  # Hamming distance
-        for key in keys
-    }
+    keys = sorted(key for key in both if len({len(look[key]) for look in looks}) == 1)
+    distances = {key: [[round(hamming(a[key], b[key]), 4) for b in looks] for a in looks] for key in keys}
     return {"steps": [int(path.stem.removeprefix("step-")) for path in paths], "distances": distances}
+
+
+def _choices(stored: np.ndarray) -> np.ndarray:
+    """[T, k]; earlier versions kept the first choice alone."""
+    return stored if stored.ndim == 2 else stored[:, None]
+
+
+def hamming(a: np.ndarray, b: np.ndarray) -> float:
+    """Of which experts tokens chose, [T, k] and [T, k'] (0 or 1 for each expert), as a share of the largest there may be: of
+    k + k' choices those that the other does not have."""
+    common = (a[:, :, None] == b[:, None, :]).sum()
+    return float(1 - 2 * common / (a.size + b.size))

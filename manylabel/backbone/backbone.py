@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.models import group_parameters
 from torch import Tensor, nn
 
@@ -23,6 +24,10 @@ from manylabel.features import FINAL, Features, find_stage
 from manylabel.preprocess import Preprocess
 from manylabel.suggest import closest
 
+NORMALISATION = {  # mean and standard deviation of pixels in 0…1
+    "imagenet": (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD),
+    "unit": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
+}
 ONE_TASK: Mapping[str, int | None] = {LABELS: None}
 
 
@@ -63,10 +68,11 @@ class Backbone(nn.Module):
                 f"'manylabel backbones {config.name}'), train all of it (--full), or say --set backbone.weights=none"
             )
         facts = self.body.pretrained_cfg
+        mean, std = NORMALISATION.get(config.normalise, (facts["mean"], facts["std"]))
         preprocess = Preprocess(
             size=config.image_size or int(facts["input_size"][-1]),
-            mean=tuple(facts["mean"]),
-            std=tuple(facts["std"]),
+            mean=tuple(mean),
+            std=tuple(std),
             interpolation="bicubic" if facts.get("interpolation") == "bicubic" else "bilinear",
             resize=config.resize,
             crop_share=float(facts.get("crop_pct") or 0.875),
@@ -177,7 +183,7 @@ class Backbone(nn.Module):
         return ((images - self.mean) / self.std).contiguous(memory_format=self.layout)
 
     def _cut(self) -> str:
-        stages = [name for name in self.channels if name != FINAL]
+        stages = [name for name in self.channels if name.startswith("stage")]
         wanted = self.config.trained_after
         if not stages:
             raise ConfigError(f"{self.name} names no stages to train from; train all of it (--full) or none (--frozen)")
@@ -264,6 +270,11 @@ class Backbone(nn.Module):
             places = self.forward(torch.zeros(1, 3, side, side, device=self.mean.device)).final.shape[-1]
         self.train(training)
         return round(side / places)
+
+    def begin_phase(self, alone: bool) -> None:
+        """A stretch of training begins, with an optimiser of its own; `alone`: of one task before the others."""
+        if hasattr(self.body, "begin_phase"):
+            self.body.begin_phase(alone)
 
     def observe(self, losses: Mapping[str, float], iterations: int, may_grow: bool) -> dict[str, int]:
         """Held-out losses of the tasks after so many further steps: what adapts to them does so now. Task → the change of

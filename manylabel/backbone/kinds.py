@@ -52,6 +52,8 @@ def sized(config: BackboneConfig) -> BackboneConfig:
 def make_body(config: BackboneConfig, load_weights: bool, tasks: Mapping[str, int | None]) -> Any:
     """`tasks`: by name the side of their images, where it is another than the backbone's."""
     if config.name in BODIES:
+        if config.drop_path:
+            raise ConfigError(f"backbone.drop_path is for timm's models; use backbone.options for {config.name}")
         own = {"tasks": tasks} if getattr(BODIES.get(config.name), "per_task", False) else {}
         return BODIES.build(Part(config.name, config.options), config=config, load_weights=load_weights, **own)
     check_known(config.name)

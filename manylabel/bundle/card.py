@@ -81,7 +81,8 @@ def _inline(text: str) -> str:
 
 def _of_several(bundle: Bundle, results: Mapping[str, Any]) -> str:
     rows = "\n".join(
-        f"| {name} | {task['kind']} | {task['labels']} | {task['experts']} | {task['active_parameters'] / 1e6:.2f} M |"
+        f"| {name} | {task['kind']} | {task['labels']} | {task['experts']} | {task['active_parameters'] / 1e6:.2f} M "
+        f"| {task['backbone_parameters'] / 1e6:.2f} M |"
         for name, task in results["tasks"].items()
     )
     return f"""# {_inline(results["title"])}
@@ -91,8 +92,8 @@ One model for several tasks, made with manylabel on {results["created"]}.
     manylabel predict . photo.jpg
     manylabel predict . photo.jpg --task {next(iter(results["tasks"]))}
 
-| task | kind | labels | experts of a token | parameters in use |
-|---|---|---|---|---|
+| task | kind | labels | experts of a token | parameters in use | of the backbone |
+|---|---|---|---|---|---|
 {rows}
 
 {task_list(results["tasks"])}

@@ -58,7 +58,9 @@ READING = (
 )
 FORMAT = 1
 WEIGHTS, CONFIG, CARD, CHECKSUMS = "weights.safetensors", "config.yaml", "README.md", "checksums.json"
-ENDLESS = tuple(f"{at}selection.{name}" for at in ("backbone.body.", "") for name in ("best", "mark"))  # never measured
+ENDLESS = tuple(
+    f"{of}.{name}" for of in ("selection", "capacity") for name in ("best", "mark")
+)  # losses never measured
 MOST_PIXELS = 1024 * 1024  # of a blank image that a model is tried with
 
 
@@ -153,7 +155,7 @@ def as_bundle(folder: Path) -> Iterator[None]:
 
 def _read(folder: Path, config: Config, old: bool) -> Bundle:
     state = read_tensors(folder / WEIGHTS, BundleError).tensors
-    facts.check_weights(state, str(folder / WEIGHTS), ENDLESS)
+    facts.check_weights(state, str(folder / WEIGHTS), {name for name in state if name.endswith(ENDLESS)})
     told = earlier.read_tasks(folder, config, state) if old else _facts(folder, config)
     state = today(state)
     config = _as_it_was(config, told)

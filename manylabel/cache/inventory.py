@@ -20,7 +20,7 @@ from manylabel.suggest import closest
 
 KEY = re.compile(r"[0-9a-f]{32}")
 OURS = re.compile(
-    r"lock|facts\.json|(final|stage\d+|entry-\w+)(-mean)?\.(bin|json)|.*\.partial"
+    r"lock|facts\.json|(final|(stage|merged)\d+|entry-\w+)(-mean)?\.(bin|json)|.*\.partial"
 )  # of files in an entry
 
 

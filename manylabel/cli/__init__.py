@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from manylabel.cli.bench import bench_app
+from manylabel.cli.bench import add_bench
 from manylabel.cli.cache import cache_app
 from manylabel.cli.common import DATA_HELP, Commands, DataFormat, Overwrite, Settings, data_section, refuse_set_too
 from manylabel.cli.compare import compare
@@ -46,7 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_app, name="data")
-app.add_typer(bench_app, name="bench")
+add_bench(app)
 app.add_typer(cache_app, name="cache")
 
 

@@ -25,7 +25,10 @@ def explain(
         str, typer.Option(help="auto, attention (heads with queries), grad_cam, grad_cam_pp or eigen_cam")
     ] = "auto",
     stage: Annotated[
-        str | None, typer.Option(help="stage of the backbone, e.g. stage4; default: final, or all of the attention")
+        str | None,
+        typer.Option(
+            help="stage of the backbone, e.g. stage4, or all of them; default: final, or all of the attention"
+        ),
     ] = None,
     task: Annotated[str | None, typer.Option(help="of a model with several tasks: which one")] = None,
     out: Annotated[Path, typer.Option(help="folder for the pictures and sheet.png")] = Path("explanations"),
@@ -39,17 +42,18 @@ def explain(
     manylabel explain runs/mine holiday.jpg
     manylabel explain runs/mine photos/ --label cat --label dog --out why
     manylabel explain runs/mine holiday.jpg --method grad_cam --stage stage4
+    manylabel explain runs/mine holiday.jpg --label banana --stage all
     manylabel explain runs/attention holiday.jpg --method attention --heads --json
     """
     from manylabel import console
-    from manylabel.explain import Explainer
+    from manylabel.explain.every_stage import explainer_for
     from manylabel.explain.method import ATTENTION
     from manylabel.explain.picture_folder import PictureFolder
     from manylabel.inference.images import find_images
     from manylabel.inference.predictor import Predictor
 
     found = find_images(images)
-    explainer = Explainer(Predictor.load(bundle), method, stage, task)
+    explainer = explainer_for(Predictor.load(bundle), method, stage, task)
     if heads and explainer.method != ATTENTION:
         raise ManylabelError(
             f"--heads is for --method attention; here {explainer.method} is used, which has no heads to show"

@@ -44,8 +44,9 @@ def hard(
     """Hard instances: labels that are missed in images whose other labels are easy.
 
     Says which labels have most of them, whether that goes with average precision, training images or object size
-    (where the data has boxes), and average precision by object size. With a second run: how many of them it finds, and
-    the differences by size and label with 95 % intervals.
+    (where the data has boxes), and average precision by object size. With a second run: how many of them it finds, in which
+    images and by which maps, the differences by size and label with 95 % intervals, whether the same labels are hard for
+    both, and, where it mixes earlier stages, whether its alpha tells what the first finds hard.
 
     \b
     manylabel hard runs/mine
@@ -71,21 +72,24 @@ def hard(
     from manylabel.hard_runs import study_runs
     from manylabel.hard_runs.files import write_hard_files, write_hard_html
     from manylabel.hard_runs.label_file import label_csv
+    from manylabel.hard_runs.maps import draw_maps
     from manylabel.printing_hard import print_hard
 
+    first, other = read_run(run, task=task), read_run(second, task=task) if second else None
     found, data = study_runs(
-        read_run(run, task=task),
-        read_run(second, task=task) if second else None,
+        first,
+        other,
         labels=label or [],
         top=top,
         hard=hard_cost,
         easy=easy_cost,
         resamples=resamples,
     )
+    maps = draw_maps(found, data, first, other) if out or html else {}
     if out:
-        write_hard_files(found, data, out)
+        write_hard_files(found, data, out, maps)
     if html:
-        write_hard_html(found, data, html)
+        write_hard_html(found, data, html, maps)
     if as_json:
         echo(to_json(found))
     elif as_csv:

@@ -66,6 +66,7 @@ def predict(
     """
     from manylabel import console
     from manylabel.data.read.label_studio_config import CONFIG_NAME
+    from manylabel.inference.decoding import worth_workers
     from manylabel.inference.images import find_images
     from manylabel.inference.predictor import Predictor
     from manylabel.prediction_file import csv_file, label_studio_file
@@ -108,7 +109,8 @@ def predict(
         ]
         advance = opened.enter_context(console.counting("predicting", len(found))) if as_json or sinks else None
         kept = []
-        stream = predictor.stream(found, advance or (lambda _: None), task=task, score=score)
+        workers = worth_workers(len(found), predictor.workers)
+        stream = predictor.stream(found, advance or (lambda _: None), task=task, score=score, workers=workers)
         for number, answer in enumerate(stream):  # lines as soon as they are known
             answers = answer if isinstance(answer, dict) else {names[0]: answer}
             read += all(one.error is None for one in answers.values())

@@ -180,8 +180,9 @@ def _difference(baseline: Method, method: Method, drawn: dict[str, np.ndarray], 
         low, high = (math.nan, math.nan) if gap is None or rough else interval(gap[:, i])
         rows.append({"name": name, "change": _number(change[i]), "low": _number(low), "high": _number(high)})
     defined = change[~np.isnan(change)]
-    better = int((defined > 0).sum())
-    pairs = len(defined) * (len(defined) - 1) // 2
+    better, worse = int((defined > 0).sum()), int((defined < 0).sum())
+    # As the HSQ paper counts pairs that improve: ties count (12 labels better, 3 level: 105 = 15·14/2)
+    together, pairs = math.comb(len(defined) - worse, 2), math.comb(len(defined), 2)
     some = None if gap is None else gap[~np.isnan(gap).all(axis=1)]  # draws with any positive
     low, high = (math.nan, math.nan) if some is None else interval(np.nanmean(some, axis=1))
     return {
@@ -192,11 +193,11 @@ def _difference(baseline: Method, method: Method, drawn: dict[str, np.ndarray], 
             "high": _number(high),
         },
         "better": better,
-        "worse": int((defined < 0).sum()),
+        "worse": worse,
         "surely_better": sum(1 for row in rows if row["low"] is not None and row["low"] > 0),
         "surely_worse": sum(1 for row in rows if row["high"] is not None and row["high"] < 0),
-        "pairs_together": better * (better - 1) // 2,
-        "pairs_share": _number(100 * (better * (better - 1) // 2) / pairs if pairs else math.nan),
+        "pairs_together": together,
+        "pairs_share": _number(100 * together / pairs if pairs else math.nan),
         "labels": rows,
     }
 

@@ -16,7 +16,7 @@ from manylabel.compare.schema import check_scores, checked_results
 from manylabel.config import load_yaml, migrated
 from manylabel.error import DataError
 from manylabel.figure import at
-from manylabel.report.detail import clean_experts
+from manylabel.report.expert_detail import clean_experts
 from manylabel.report.task_schema import clean_task_results
 from manylabel.report.tasks_file import warnings_of
 from manylabel.report.value import number

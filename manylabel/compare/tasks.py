@@ -112,9 +112,11 @@ def _figure(run: Run, task: str, figure: str) -> float | None:
 
 def _cost(method: Method, task: str) -> TaskCost:
     told = [run.results["tasks"][task] for run in method.runs if task in run.results["tasks"]]
+    backbone = [one["backbone_parameters"] for one in told if "backbone_parameters" in one]
     return {
         "experts": [one["experts"] for one in told],
         "active_parameters": float(np.mean([one["active_parameters"] for one in told])),
+        "backbone_parameters": float(np.mean(backbone)) if backbone else None,
         "gmacs": float(np.mean([one["gmacs"] for one in told])),
         "head_gmacs": float(np.mean([one["head_gmacs"] for one in told])),
     }

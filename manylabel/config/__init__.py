@@ -11,6 +11,7 @@ from manylabel.config.option import Part, option
 from manylabel.config.parse import as_stored, dump, parse, plain
 from manylabel.config.recipe import (
     config_of,
+    left_out_of_heads,
     load_recipe,
     load_yaml,
     make_config,
@@ -32,7 +33,7 @@ from manylabel.config.schema import (
     TrainConfig,
     ZeroShotConfig,
 )
-from manylabel.config.shorthand import has_one_task
+from manylabel.config.shorthand import has_one_task, note_options
 from manylabel.config.vit import ExpertsConfig, VitConfig
 
 __all__ = [
@@ -55,12 +56,14 @@ __all__ = [
     "config_of",
     "dump",
     "has_one_task",
+    "left_out_of_heads",
     "load_recipe",
     "load_yaml",
     "make_config",
     "merge",
     "migrated",
     "names_tasks",
+    "note_options",
     "option",
     "override",
     "parse",

@@ -64,7 +64,25 @@ def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
         options = dict(backbone["options"])
         weights = options.pop("weights")
         found["backbone"] = {**backbone, "options": options, **({} if weights is None else {"weights": weights})}
+    train = found.get("train")
+    if isinstance(train, Mapping) and isinstance(adapt := train.get("adapt"), Mapping):
+        found["train"] = {**train, "adapt": {"to_the_end": False, **adapt}}  # presets of then did not say so
+    if "head" in found:
+        found["head"] = _head(found["head"])
+    tasks = found.get("tasks")
+    if isinstance(tasks, Mapping):
+        found["tasks"] = {name: _with_head(task) for name, task in tasks.items()}
     return found
+
+
+def _with_head(task: Any) -> Any:
+    return {**task, "head": _head(task["head"])} if isinstance(task, Mapping) and "head" in task else task
+
+
+def _head(head: Any) -> Any:
+    """Query transformers of earlier versions had no norm behind their decoder. Stored heads have all their options."""
+    of_queries = isinstance(head, Mapping) and "encoder_layers" in head
+    return {"decoder_norm": False, **head} if of_queries else head
 
 
 def _of_several(found: dict[str, Any]) -> dict[str, Any]:

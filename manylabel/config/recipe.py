@@ -13,7 +13,7 @@ from manylabel.config.migrate import refuse_old_names
 from manylabel.config.option import Part
 from manylabel.config.parse import parse
 from manylabel.config.schema import ADAPT_PRESETS, LABELS, PRESET_K, Config, TaskConfig
-from manylabel.config.shorthand import AT_THE_TOP, PARTS, default_name, unfold
+from manylabel.config.shorthand import AT_THE_TOP, PARTS, default_name, shared_options, unfold
 from manylabel.error import ConfigError
 from manylabel.storage.yaml_text import parse_yaml, read_yaml
 from manylabel.suggest import closest
@@ -53,7 +53,8 @@ def load_recipe(name: str) -> dict[str, Any]:
 
 
 def override(values: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
-    """`values` with each 'a.b=c' applied. Another name for a part drops the old part's options, whatever the order."""
+    """`values` with each 'a.b=c' applied. Another name for a part drops the old part's options (of a head those that the
+    new one does not have), whatever the order."""
     pairs = [_setting(setting) for setting in settings]
     names_first = sorted(pairs, key=lambda pair: pair[0][-1] != "name")
     merged = dict(values)
@@ -95,7 +96,8 @@ def _is_text(keys: list[str]) -> bool:
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Config values with others laid on top, section by section; a part with another name replaces the old one whole."""
+    """Config values with others laid on top, section by section; a part with another name replaces the old one, of a head
+    but for the options that both have."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
@@ -124,7 +126,7 @@ def _part_over(part: str, old: Any, new: Any) -> Any:
     if not isinstance(new, Mapping) or not isinstance(old, Mapping):
         return new
     renamed = "name" in new and new["name"] != old.get("name", default_name(part))
-    return dict(new) if renamed else {**old, **new}
+    return {**(shared_options(part, new["name"], old) if renamed else old), **new}
 
 
 def _laid_over(old: Any, new: Any) -> Any:
@@ -165,6 +167,26 @@ def make_config(recipe: str | Mapping[str, Any] | None = None, settings: Iterabl
     _check_tasks(base.get("tasks"), sections.get("tasks"), asked.get("tasks"))
     values = _with_presets(override(merge(base, sections), settings), asked)
     return config_of(_with_data(_without_left_out(values), data))
+
+
+def left_out_of_heads(recipe: str | Mapping[str, Any] | None, config: Config) -> list[str]:
+    """What another head than the recipe's does not take over from it, in sentences."""
+    tasks = unfold(load_recipe(recipe) if isinstance(recipe, str) else recipe or {}).get("tasks")
+    found = []
+    for name, task in config.tasks.items():
+        of_recipe = tasks.get(name) if isinstance(tasks, Mapping) else None
+        old = _named(of_recipe.get("head", {})) if isinstance(of_recipe, Mapping) else None
+        if not isinstance(of_recipe, Mapping) or not isinstance(old, Mapping):
+            continue
+        before = old.get("name", defaults_of(str(of_recipe.get("kind", TaskConfig().kind)), "kind").head)
+        kept = shared_options("head", task.head.name, old)
+        gone = [f"{key}={value}" for key, value in old.items() if key not in kept and key != "name"]
+        if gone and before != task.head.name:
+            also = f"; {', '.join(kept)} stay as they are there" if kept else ""
+            found.append(
+                f"the recipe is for {before}: {task.head.name} has no {', '.join(gone)}, so that is left out{also}"
+            )
+    return found
 
 
 def config_of(values: Mapping[str, Any]) -> Config:
@@ -240,7 +262,7 @@ def _without_left_out(values: dict[str, Any]) -> dict[str, Any]:
     left_out = [name for name, task in tasks.items() if task in (None, "none")]
     values = {**values, "tasks": {name: task for name, task in tasks.items() if name not in left_out}}
     if isinstance(train, Mapping) and train.get("first") in (*left_out, "none"):
-        values["train"] = {**train, "first": None, "first_steps": 0}
+        values["train"] = {**train, "first": None, "first_steps": 0, "first_optimiser": {}, "first_schedule": {}}
     return values
 
 

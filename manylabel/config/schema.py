@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from manylabel.config.option import Part, option
+from manylabel.error import ConfigError
 from manylabel.require import require
 
 
@@ -28,6 +29,22 @@ class ScenesConfig:
 
 
 @dataclass(frozen=True)
+class PartsConfig:
+    """Official parts of the data (train, val, test) that make up the part to train on and the part to judge on."""
+
+    train: tuple[str, ...] = option((), "official parts to train on, e.g. train,val; none = as the data says")
+    val: tuple[str, ...] = option((), "official parts to judge on while training, e.g. test")
+
+    def __post_init__(self) -> None:
+        for name, parts in (("train", self.train), ("val", self.val)):
+            for part in parts:
+                require(part in ("train", "val", "test"), f"data.parts.{name}", part, "train, val or test")
+        require(bool(self.train) == bool(self.val), "data.parts", "one of its two", "both train and val, or neither")
+        both = sorted({*self.train} & {*self.val})
+        require(not both, "data.parts", ", ".join(both), "in train or in val, not in both")
+
+
+@dataclass(frozen=True)
 class DataConfig:
     """Which images and labels, and how they are read."""
 
@@ -42,6 +59,11 @@ class DataConfig:
     boxes: Literal["error", "clip"] = option("error", "what a box that reaches out of its image does")
     ignore_columns: tuple[str, ...] = option((), "columns that are neither labels nor anything else we need")
     allow_markup: bool = option(False, "accept label names that look like HTML or hold control characters")
+    parts: PartsConfig = option(PartsConfig(), "which official parts are trained on and judged on")
+    unlabelled: Literal["keep", "drop"] = option("keep", "what happens to images that show none of the labels")
+    machine_labels: float | None = option(
+        None, "of Open Images: labels that a machine made are present from this confidence on; none = they are not used"
+    )
     split_file: str | None = option(None, "which image is in which part: a CSV made by 'manylabel data split'")
     fold: int | None = option(None, "with a split_file of folds: the one to judge on")
     validation_share: float = option(0.2, "share held out when the data has no split column")
@@ -52,7 +74,11 @@ class DataConfig:
     def __post_init__(self) -> None:
         require(0 < self.validation_share < 1, "data.validation_share", self.validation_share, "between 0 and 1")
         require(0 <= self.max_bad_share <= 1, "data.max_bad_share", self.max_bad_share, "between 0 and 1")
+        if self.parts.train and self.split_file:
+            raise ConfigError("data.parts and data.split_file both say what is trained on; choose one")
         require(self.workers >= 0, "data.workers", self.workers, "0 or more")
+        sure = self.machine_labels
+        require(sure is None or 0 < sure <= 1, "data.machine_labels", sure, "none, or above 0 and at most 1")
 
 
 @dataclass(frozen=True)
@@ -82,6 +108,9 @@ class BackboneConfig:
         1.0, "without image_size: so many times the side that the weights were trained for, in steps of 32 pixels"
     )
     resize: Literal["stretch", "crop", "pad"] = option("stretch", "how a photo becomes square")
+    normalise: Literal["pretrained", "imagenet", "unit"] = option(
+        "pretrained", "mean and deviation of colours: those of its weights, ImageNet's, or none (numbers from 0 to 1)"
+    )
     freeze: Literal["frozen", "partial", "full"] = option("frozen", "what is trained: nothing, the last layers, or all")
     trained_after: str | None = option(
         None, "with freeze=partial: all behind this stage is trained; none = the last quarter of the stages"
@@ -89,12 +118,20 @@ class BackboneConfig:
     batch_norm: Literal["auto", "fixed", "moving"] = option(
         "auto", "statistics of batch norms in trained layers; auto = fixed, but moving with random weights"
     )
+    drop_path: float = option(
+        0.0,
+        "stochastic depth: share of images that skip the last block of a timm backbone in training, less in others",
+    )
     options: Mapping = option({}, "of a backbone that is not timm's, e.g. moe_vit")  # type: ignore[type-arg]
 
     def __post_init__(self) -> None:
         size = self.image_size
         require(size is None or 16 <= size <= 4096, "backbone.image_size", size, "none, or 16 to 4096 pixels")
         require(0.25 <= self.enlarge <= 4, "backbone.enlarge", self.enlarge, "between 0.25 and 4")
+        require(0 <= self.drop_path < 1, "backbone.drop_path", self.drop_path, "at least 0 and below 1")
+        require(
+            not self.drop_path or self.freeze == "full", "backbone.drop_path", self.drop_path, "0 unless freeze=full"
+        )
 
 
 @dataclass(frozen=True)
@@ -103,6 +140,9 @@ class AugmentConfig:
 
     flip: bool = option(False, "mirror left and right")
     random_crop: float = option(0.0, "smallest share of the area that a random crop keeps; 0 = off")
+    multi_scale: bool = option(
+        False, "crops whose sides are 1, 0.875, 0.75, 0.66 or 0.5 of the shorter one, at one of 13 places"
+    )
     randaugment: int = option(0, "RandAugment magnitude (9 is usual); 0 = off")
     autoaugment: bool = option(False, "AutoAugment with the policy found for ImageNet")
     colour: float = option(0.0, "strength of brightness, contrast and saturation jitter; 0 = off")
@@ -110,28 +150,31 @@ class AugmentConfig:
     erasing: float = option(0.0, "probability of RandomErasing; 0 = off")
     mixup: float = option(0.0, "Beta parameter of MixUp; 0 = off")
     cutmix: float = option(0.0, "Beta parameter of CutMix; 0 = off")
+    repeats: int = option(
+        1,
+        "repeated augmentation: so many varied copies of an image follow each other, in epochs of the same length",
+    )
 
     def __post_init__(self) -> None:
         for name in ("random_crop", "cutout", "erasing", "colour"):
             value = getattr(self, name)
             require(0 <= value <= 1, f"augment.{name}", value, "between 0 and 1")
+        require(
+            not (self.multi_scale and self.random_crop), "augment.random_crop", self.random_crop, "0 with multi_scale"
+        )
         require(0 <= self.randaugment <= 30, "augment.randaugment", self.randaugment, "0 to 30")
+        require(1 <= self.repeats <= 100, "augment.repeats", self.repeats, "1 to 100")
         for name in ("mixup", "cutmix"):
             value = getattr(self, name)
             require(0 <= value < 1000, f"augment.{name}", value, "0 or more")
 
 
+_AS_PUBLISHED = {"start": 0, "held_out": 0.01, "min_decrease": 0.0, "max_experts": 0, "to_the_end": True}
 ADAPT_PRESETS: dict[str, dict[str, int | float]] = {
-    # how often the paper looks is ours
-    "paper": {"every": 200, "patience": 2000, "start": 0, "held_out": 0.01, "min_decrease": 0.0, "max_experts": 0},
-    "reference": {
-        "every": 2000,
-        "patience": 5000,
-        "start": 40000,
-        "held_out": 0.01,
-        "min_decrease": 0.0,
-        "max_experts": 0,
-    },
+    # How often the paper looks is ours. Neither asks how many steps are left. (The code's 40000 is a first best step, which
+    # its first look overwrites.)
+    "paper": {**_AS_PUBLISHED, "every": 200, "patience": 2000},
+    "reference": {**_AS_PUBLISHED, "every": 2000, "patience": 5000},
 }
 PRESET_K = {"paper": 1, "reference": 2}  # experts of a token to begin with: backbone.options.k
 
@@ -154,6 +197,10 @@ class AdaptConfig:
         0, "experts of a token that a task may grow to; 0 = all that a layer has, as in the paper"
     )
     start: int = option(0, "steps before the first look")
+    to_the_end: bool = option(
+        False,
+        "let tasks grow in the last Δn steps, too, after which nobody can say what it brought, as the algorithm does",
+    )
     held_out: float | None = option(
         None,
         "share of the training images that is held out, and whose loss is looked at; none = 0.01 for experts, and 0.1 for a "
@@ -177,12 +224,17 @@ class TrainConfig:
     epochs: int = option(12, "passes over the training images (of the leading task, the first one)")
     steps: int = option(0, "changes of the weights, in place of epochs; 0 = as many as the epochs need")
     batch_size: int = option(64, "images in a step of one process, of tasks that name no number of their own")
+    batch_of: Literal["process", "all"] = option(
+        "process", "all = batch sizes, also of tasks, are those of all processes together, as papers give them"
+    )
     accumulate: int = option(1, "batches whose gradients are added before the weights change")
     clip: float = option(0.0, "largest gradient norm; 0 = off")
     ema: float = option(0.0, "decay of the averaged weights that are then used for everything; 0 = off")
     head_first: int = option(0, "epochs of the head alone, on cached features, before the backbone is trained as well")
     first: str | None = option(None, "a task that is trained alone before all of them are")
     first_steps: int = option(0, "steps of that task alone")
+    first_optimiser: Mapping = option({}, "options of the optimiser that are others while it is alone")  # type: ignore[type-arg]
+    first_schedule: Mapping = option({}, "options of the schedule that are others while it is alone")  # type: ignore[type-arg]
     amp: Literal["no", "auto", "bf16", "fp16"] = option(
         "no", "mixed precision; auto = bf16 where a backbone is trained on a device that computes with it"
     )

@@ -50,7 +50,19 @@ def fold(config: Config, values: dict[str, Any]) -> dict[str, Any]:
 
 # --- other names of parts ----------------------------------------------------------------------------------------------
 
-PARTS = ("neck", "head", "text", "loss", "optimiser", "schedule")  # another name drops the options of the old one
+PARTS = ("neck", "head", "text", "loss", "optimiser", "schedule")  # another name drops the options of the old one …
+KEEPING = ("head",)  # … but for those that both have
+OPTIONS: dict[str, dict[str, frozenset[str]]] = {}  # names of options by part and name; registries fill it
+
+
+def note_options(part: str, name: str, options: type) -> None:
+    OPTIONS.setdefault(part, {})[name] = frozenset(field.name for field in fields(options))
+
+
+def shared_options(part: str, name: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of these options that the part of this name has as well, where another name keeps any."""
+    known = OPTIONS.get(part, {}).get(name, frozenset()) if part in KEEPING else frozenset()
+    return {key: value for key, value in options.items() if key in known}
 
 
 def default_name(part: str) -> str:

@@ -53,13 +53,20 @@ class VitConfig:
 class ExpertsConfig:
     """What tasks share, and how: one dense network, sparse experts, or layers with a change for each task."""
 
-    sharing: Literal["dense", "experts", "taps"] = option(
+    sharing: Literal["dense", "experts", "taps", "taps_released"] = option(
         "experts",
-        "dense = all weights for all tasks; experts = sparse ones; taps = a learned choice of layers per task",
+        "dense = all weights for all tasks; experts = sparse ones; taps = a learned choice of layers per task; "
+        "taps_released = of MLPs alone, on shared weights that are frozen after train.first, as AdaMV-MoE's code has it",
     )
     count: int = option(8, "E: experts of a layer")
     where: Literal["every_two", "early", "middle", "later", "all"] = option("every_two", "which layers have experts")
-    router: Literal["task", "agnostic"] = option("task", "a router for every task, or one for all")
+    hidden: int = option(
+        0, "hidden width of an expert; 0 = that of the MLP whose place it takes (M³ViT: that of a token)"
+    )
+    router: Literal["task", "agnostic", "conditioned"] = option(
+        "task", "a router for every task, one for all, or one that also reads which task it is (M³ViT)"
+    )
+    router_layers: int = option(1, "layers of a router: linear ones with GELU between them, as wide as a token")
     alike: bool = option(
         False,
         "let the experts of a layer begin as nearly the same network, so that a token may change its expert early on",
@@ -75,9 +82,12 @@ class ExpertsConfig:
     importance: float = option(0.005, "weight of the importance loss")
     load: float = option(0.005, "weight of the load loss")
     z_loss: float = option(0.0, "weight of the router's z-loss")
-    taps_penalty: float = option(0.1, "with taps: cost of a layer that a task changes for itself")
+    taps_penalty: float = option(0.1, "with taps: what the scores of layers that a task changes for itself cost")
 
     def __post_init__(self) -> None:
         require(self.count >= 1, "backbone.options.experts.count", self.count, "1 or more")
+        require(self.hidden >= 0, "backbone.options.experts.hidden", self.hidden, "0 or more")
+        layers = self.router_layers
+        require(1 <= layers <= 100, "backbone.options.experts.router_layers", layers, "1 or more, at most 100")
         for name in ("noise", "capacity", "importance", "load", "z_loss", "taps_penalty"):
             require(getattr(self, name) >= 0, f"backbone.options.experts.{name}", getattr(self, name), "0 or more")

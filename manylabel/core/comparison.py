@@ -34,7 +34,7 @@ class Difference(TypedDict):
     worse: int
     surely_better: int
     surely_worse: int
-    pairs_together: int  # pairs of labels that both improve
+    pairs_together: int  # pairs of labels of which neither is worse
     pairs_share: float | None  # of all pairs, in percent
     labels: list[LabelChange]
 

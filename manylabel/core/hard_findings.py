@@ -102,6 +102,44 @@ class LabelDifference(LabelChange):
     support: int
 
 
+class Agreement(TypedDict):
+    """Of the labels that two runs find hardest."""
+
+    worst: int  # labels in a tenth by average precision
+    shared: list[str]  # of the first run's, those that are the second's, too
+    by_chance: float  # how many would be shared if the two knew nothing of each other
+    ranks: list[RankCorrelation]
+
+
+class AlphaRow(TypedDict):
+    """A label with the second run's α and the first run's average precision."""
+
+    name: str
+    alpha: float
+    ap: float | None
+    place: int  # by average precision from below; 0 where it has none
+
+
+class FoundInstance(TypedDict):
+    """A label in an image that the first run misses and the second finds."""
+
+    file: str
+    label: str
+    first: float  # scores
+    second: float
+    first_cost: float | None
+    second_cost: float | None
+    alpha: float | None  # of the image in the second run
+
+
+class TwoFigures(TypedDict):
+    """In percent, at score 0.5."""
+
+    name: str
+    first: float
+    second: float
+
+
 class SecondRun(TypedDict):
     names: list[str]  # of both runs
     mAP: MeanDifference
@@ -113,6 +151,11 @@ class SecondRun(TypedDict):
     hard_of_second: Recovered
     sizes: list[SizeDifference] | None
     labels: list[LabelDifference]
+    figures: list[TwoFigures]
+    agreement: Agreement
+    correlations: list[RankCorrelation]
+    alphas: list[AlphaRow]
+    found: list[FoundInstance]
     notes: list[str]
 
 

@@ -20,6 +20,7 @@ class TaskCost(TypedDict):
 
     experts: list[int]  # of each seed
     active_parameters: float
+    backbone_parameters: float | None
     gmacs: float
     head_gmacs: float
 

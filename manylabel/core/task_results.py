@@ -37,6 +37,7 @@ class TaskResults(Described):
     head: NotRequired[str]
     experts: int  # of a token
     active_parameters: float
+    backbone_parameters: NotRequired[float]  # of these those of the backbone; earlier versions do not tell
     gmacs: float
     head_gmacs: float
     image_size: NotRequired[int]
@@ -66,11 +67,12 @@ class Routing(TypedDict):
     by_label: NotRequired[list[list[float]]]  # [label][expert], less the mean of all images
     labels: NotRequired[list[str]]
     circle: list[float]  # how many tokens lie where on a circle
+    concentration: NotRequired[float]  # of their hidden states: 1 = all point one way
     entropy: NotRequired[list[float]]  # by layer
 
 
 class Settling(TypedDict, total=False):
-    """How far tokens still change their first expert; nothing where nobody watched."""
+    """How far tokens still change their experts; nothing where nobody watched."""
 
     steps: list[int]
     distances: dict[str, list[list[float]]]  # TASK/LAYER → [step][step]

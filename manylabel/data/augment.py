@@ -11,6 +11,7 @@ from PIL import Image
 from torchvision.transforms import v2
 
 from manylabel.config import AugmentConfig
+from manylabel.data.multi_scale import MultiScaleCrop
 from manylabel.data.transform import GREY, Square, Transform
 from manylabel.preprocess import Preprocess
 
@@ -49,6 +50,8 @@ def training_transform(preprocess: Preprocess, augment: AugmentConfig) -> Transf
         bicubic = preprocess.interpolation == "bicubic"
         how = v2.InterpolationMode.BICUBIC if bicubic else v2.InterpolationMode.BILINEAR
         steps = [v2.RandomResizedCrop(preprocess.size, (augment.random_crop, 1.0), interpolation=how)]
+    if augment.multi_scale:
+        steps = [MultiScaleCrop(preprocess)]
     steps.append(v2.PILToTensor())
     if augment.flip:
         steps.append(v2.RandomHorizontalFlip())
@@ -69,4 +72,6 @@ def training_transform(preprocess: Preprocess, augment: AugmentConfig) -> Transf
 def varies(augment: AugmentConfig) -> bool:
     """Whether single training images differ from epoch to epoch, so that features of them cannot be computed once."""
     a = augment
-    return a.flip or a.autoaugment or any((a.random_crop, a.randaugment, a.colour, a.cutout, a.erasing))
+    return (
+        a.flip or a.multi_scale or a.autoaugment or any((a.random_crop, a.randaugment, a.colour, a.cutout, a.erasing))
+    )

@@ -86,7 +86,7 @@ def read_images(images: ImageLike | Iterable[ImageLike], at_least: int | None = 
 
     With `at_least`, a JPEG may come smaller, see `decode`.
     """
-    several, alone = _as_several(images)
+    several, alone = as_several(images)
     for number, image in enumerate(several):
         found = read_image(image, number, at_least)
         if alone and found.error is not None:
@@ -113,7 +113,7 @@ def is_tensor(image: Any) -> TypeGuard[Tensor]:
     return torch is not None and isinstance(image, torch.Tensor)
 
 
-def _as_several(images: Any) -> tuple[Iterable[Any], bool]:
+def as_several(images: Any) -> tuple[Iterable[Any], bool]:
     """The images, and whether it was one alone."""
     if isinstance(images, (str, os.PathLike, *ENCODED, Image.Image, PackedImage)) or hasattr(images, "read"):
         return [images], True

@@ -16,6 +16,9 @@ class EpochBatches:
     With several processes each takes every world-th row; training repeats a few rows so that all have equally many
     steps, evaluation (shuffle=False) never does.
 
+    With `repeats` above 1 so many copies of a row stand beside each other, each with an epoch number of its own, by which it
+    is varied; an epoch then has as many rows as before, of a part of the data (repeated augmentation).
+
     With `blocks` a process takes whole blocks (cut where its share begins and ends), in an order of their own each
     epoch, and mixes the rows of `blocks.window` of them at a time. So a process reads a block once and not for each row;
     of several loader workers each reads the blocks of a window for itself, as each gets some of its batches.
@@ -31,6 +34,7 @@ class EpochBatches:
         rank: int = 0,
         world: int = 1,
         blocks: Blocks | None = None,
+        repeats: int = 1,
     ) -> None:
         self.rows = np.asarray(rows)
         self.batch_size = batch_size
@@ -39,16 +43,18 @@ class EpochBatches:
         self.rank = rank
         self.world = world
         self.blocks = blocks
+        self.repeats = repeats
         self.epoch = 0
         self.start = 0
 
     def order(self) -> np.ndarray:
         """This process's rows of the current epoch, in order."""
-        if self.blocks is not None:
+        if self.blocks is not None and self.repeats == 1:  # copies are spread over all processes
             return self._mixed(self.blocks) if self.shuffle else self._share(self.rows)
         if not self.shuffle:
             return self.rows[self.rank :: self.world]
         shuffled = np.random.default_rng([self.seed, self.epoch]).permutation(self.rows)
+        shuffled = np.repeat(shuffled, self.repeats)[: len(shuffled)]
         padded = np.resize(shuffled, self._steps() * self.world)
         return padded[self.rank :: self.world]
 
@@ -83,5 +89,12 @@ class EpochBatches:
 
     def __iter__(self) -> Iterator[list[tuple[int, int]]]:
         order = self.order()
+        copy = (
+            self.rank + self.world * np.arange(len(order))
+        ) % self.repeats  # of each row, its number among its copies
         for first in range(self.start * self.batch_size, len(order), self.batch_size):
-            yield [(self.epoch, int(row)) for row in order[first : first + self.batch_size]]
+            part = slice(first, first + self.batch_size)
+            yield [
+                (self.epoch * self.repeats + int(number), int(row))
+                for number, row in zip(copy[part], order[part], strict=True)
+            ]

@@ -54,6 +54,8 @@ def needed_side(preprocess: Preprocess, augment: AugmentConfig | None = None) ->
     """How many pixels the decoder must give on the short side so that nothing is enlarged needlessly."""
     if augment and augment.random_crop:
         return math.ceil(preprocess.size / math.sqrt(augment.random_crop))
+    if augment and augment.multi_scale:
+        return 2 * preprocess.size  # the smallest crop has half the side
     if preprocess.resize == "crop":
         return math.ceil(preprocess.size / preprocess.crop_share)
     return preprocess.size

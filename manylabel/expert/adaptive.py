@@ -42,6 +42,14 @@ class AdaptiveSelection(nn.Module):
         self.now = tuple(self.k.tolist())
 
     @torch.no_grad()
+    def begin_anew(self) -> None:
+        """What losses are compared with is forgotten: they start from elsewhere. Every k stays, and what is fixed."""
+        self.best.fill_(torch.inf)
+        self.mark.fill_(torch.inf)
+        self.waited.zero_()
+        self.improved.fill_(True)
+
+    @torch.no_grad()
     def update(self, losses: Tensor, iterations: int = 1, may_grow: bool = True) -> Tensor:
         """Held-out losses [T] after so many further iterations; NaN = not measured, the task stays as it is.
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
-
-COLLAPSED = 0.9  # a gate that gives one of its experts more than this has stopped choosing
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,11 @@ class ExpertUse:
 
     gates: Gates
     layers: list[np.ndarray]  # of each layer: mean weights [G, E], rows add up to 1
+    entropies: list[
+        np.ndarray
+    ]  # of each layer: of a gate's weights in an image, the mean over images [G]; 1 = all alike
     images: int
+    similarity: tuple[float, ...] = ()  # of each layer: mean cosine between the experts that a gate chooses among
 
     @classmethod
     def together(cls, parts: Iterable[ExpertUse | None]) -> ExpertUse | None:
@@ -36,23 +39,26 @@ class ExpertUse:
         if len(there) < 2:
             return there[0] if there else None
         images = [part.images for part in there]
-        layers = [np.average(loads, axis=0, weights=images) for loads in zip(*(p.layers for p in there), strict=True)]
-        return cls(there[0].gates, layers, sum(images))
+        layers, entropies = (
+            [np.average(of_layer, axis=0, weights=images) for of_layer in zip(*of_part, strict=True)]
+            for of_part in ([p.layers for p in there], [p.entropies for p in there])
+        )
+        return cls(there[0].gates, layers, entropies, sum(images), there[0].similarity)
 
 
 class GateLoad:
-    """Adds up the gate weights [B, G, E] of every layer while a model scores images."""
+    """Adds up the gate weights [B, G, E] of every layer, and their entropies, while a model scores images."""
 
-    def __init__(self, gates: Gates | None) -> None:
-        self.gates = gates
-        self.totals: list[Tensor] = []  # [G, E] float64 each
+    def __init__(self, gates: Gates | None, similarity: tuple[float, ...] = ()) -> None:
+        self.gates, self.similarity = gates, similarity
+        self.totals: list[Tensor] = []  # float64: weights [G, E] of each layer, then entropies [G] of each
         self.images = 0
 
     def add(self, layers: Sequence[Tensor]) -> None:
         """What a trace holds of one batch."""
-        sums = [
-            weights.detach().float().sum(dim=0).cpu().double() for weights in layers
-        ]  # not every device has float64
+        weights = [w.detach().float() for w in layers]
+        per_image = [*weights, *(entropy(w) for w in weights)]
+        sums = [x.sum(dim=0).cpu().double() for x in per_image]  # not every device has float64
         self.totals = [a + b for a, b in zip(self.totals, sums, strict=True)] if self.totals else sums
         self.images += layers[0].shape[0] if layers else 0
 
@@ -60,21 +66,12 @@ class GateLoad:
         """None for heads without gates, and before the first image."""
         if self.gates is None or not self.totals:
             return None
-        return ExpertUse(self.gates, [(total / self.images).numpy() for total in self.totals], self.images)
+        means = [(total / self.images).numpy() for total in self.totals]
+        count = len(means) // 2
+        return ExpertUse(self.gates, means[:count], means[count:], self.images, self.similarity)
 
 
-@dataclass(frozen=True)
-class LoadSummary:
-    """What one layer's gates do, in three figures."""
-
-    entropy: float  # of the load averaged over gates, as a share of the highest possible; 1 = all experts alike
-    highest: float  # share of the most used expert in that average
-    collapsed: int  # gates that give one expert more than 90 %
-
-    @classmethod
-    def of(cls, load: np.ndarray) -> LoadSummary:
-        mean = load.mean(axis=0)
-        positive = mean[mean > 0]
-        most = math.log(len(mean)) if len(mean) > 1 else 1.0
-        entropy = float(-(positive * np.log(positive)).sum() / most)
-        return cls(entropy, float(mean.max()), int((load.max(axis=1) > COLLAPSED).sum()))
+def entropy(weights: Tensor) -> Tensor:
+    """−Σ_k a_k log a_k / log E: 0 = one expert takes all, 1 = all alike. [..., E] → [...]"""
+    share: Tensor = torch.special.entr(weights).sum(dim=-1) / math.log(max(weights.shape[-1], 2))
+    return share

@@ -1,6 +1,7 @@
 """Explanations: where in an image a model finds a label."""
 
-from manylabel.explain.explainer import Explainer, explain
+from manylabel.explain.api import explain
+from manylabel.explain.explainer import Explainer
 from manylabel.explain.explanation import Explanation
 from manylabel.explain.method import METHODS
 

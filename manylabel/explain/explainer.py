@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,6 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from manylabel.bundle import Bundle, TaskBundle
 from manylabel.data.given_image import GivenImage, ImageLike, read_images
 from manylabel.error import ConfigError, DataError
 from manylabel.explain.attention import attention_grids
@@ -172,26 +170,3 @@ def shown_labels(scores: np.ndarray, above: np.ndarray) -> list[int]:
     """The labels above their thresholds, highest score first, five at most; or the best one."""
     ranked = [int(i) for i in np.argsort(-scores, kind="stable")]
     return [i for i in ranked if above[i]][:MOST_LABELS] or ranked[:1]
-
-
-def explain(
-    model: Bundle | TaskBundle | Predictor | str | os.PathLike[str],
-    images: ImageLike | Iterable[ImageLike],
-    labels: Sequence[str] | None = None,
-    method: str = AUTO,
-    stage: str | None = None,
-    task: str | None = None,
-) -> list[Explanation]:
-    """Where in each image the model finds each label: images in order, and their labels in the order asked for.
-
-    What is an image, and one that cannot be read: as for `Predictor.predict`.
-    labels None: those above their thresholds, five at most, else the best one. method: auto, attention, grad_cam,
-    grad_cam_pp or eigen_cam. stage: of the backbone; None = final, or all that the attention looks at. task: of a model
-    with several.
-    """
-    if not isinstance(model, Predictor):
-        model = Predictor(model) if isinstance(model, (Bundle, TaskBundle)) else Predictor.load(model)
-    if isinstance(labels, str):
-        labels = [labels]
-    explainer = Explainer(model, method, stage, task)
-    return [found for of_image in explainer.stream(images, labels) for found in of_image]

@@ -26,14 +26,16 @@ class PictureFolder:
         check_outputs(folder, (SHEET, PICTURES), overwrite)
         self.folder, self.heads = folder, heads
         self._rows: list[list[Explanation]] = []
-        self._images = 0
+        self._images = self._pictured = 0
 
     def add(self, row: Sequence[Explanation]) -> list[list[Path]]:
         """Of one image: the files of each explanation, that of all attention heads together first."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._images += 1
-        if len(self._rows) < MOST_ROWS:
-            self._rows.append(list(row))
+        stages = len({found.stage for found in row})
+        if len(self._rows) < MOST_ROWS:  # at several stages a label has a row of its own
+            self._rows += [list(row[i : i + stages]) for i in range(0, len(row), stages)] if stages > 1 else [list(row)]
+            self._pictured += 1
         files: list[list[Path]] = []
         taken: set[str] = set()
         for found in row:
@@ -41,6 +43,7 @@ class PictureFolder:
                 files.append([])
                 continue
             stem = f"{self._images:04d}-{safe(PurePath(found.image).stem)}-{safe(found.label)}"
+            stem += f"-{safe(found.stage)}" if stages > 1 else ""
             while stem.casefold() in taken:  # C++ and C# are the same to a file's name
                 stem += "_"
             taken.add(stem.casefold())
@@ -52,7 +55,7 @@ class PictureFolder:
 
     def close(self) -> Path:
         """Writes the sheet."""
-        return self._save(contact_sheet(self._rows, self._images - len(self._rows)), SHEET)
+        return self._save(contact_sheet(self._rows, self._images - self._pictured), SHEET)
 
     def _save(self, picture: Image.Image, name: str) -> Path:
         return save_png(picture, self.folder / name)

@@ -6,9 +6,14 @@ import numpy as np
 
 from manylabel.compare import Method, Run, compare_runs
 from manylabel.core.comparison import Comparison
-from manylabel.core.hard_findings import LabelDifference, Recovered, SecondRun
+from manylabel.core.hard_findings import FoundInstance, LabelDifference, Recovered, SecondRun, TwoFigures
 from manylabel.hard import Pairs, find_pairs, size_of
+from manylabel.hard_runs.agreement import agreement
+from manylabel.hard_runs.alpha import image_alphas, of_second, table_3
+from manylabel.hard_runs.correlated import number
 from manylabel.hard_runs.size_figures import size_differences
+from manylabel.metric.f1 import F1, f1_scores
+from manylabel.score_file import Scores
 
 
 def compare_with(
@@ -19,6 +24,7 @@ def compare_with(
     weights: np.ndarray | None,
     resamples: int,
     costs: tuple[float, float],
+    top: int = 10,
 ) -> SecondRun:
     names = (run.name, other.name) if run.name != other.name else (str(run.folder), str(other.folder))
     # Both count as methods of their own, even if they differ in their seed only.
@@ -38,6 +44,11 @@ def compare_with(
         "hard_of_second": recovered(theirs, pairs),
         "sizes": None if share is None else size_differences(run.scores, other.scores, pairs, size_of(share), weights),
         "labels": _labels(comparison),
+        "figures": _at_half(run.scores, other.scores),
+        "agreement": agreement(run, other, pairs, theirs),
+        "correlations": of_second(run, other, pairs),
+        "alphas": table_3(run, other),
+        "found": found_by_second(other, pairs, theirs, run.labels, top),
         "notes": comparison["notes"],
     }
 
@@ -50,6 +61,35 @@ def recovered(mine: Pairs, theirs: Pairs) -> Recovered:
         "easy": int((mine.hard & theirs.easy).sum()),
         "still_hard": int((mine.hard & theirs.hard).sum()),
     }
+
+
+def found_by_second(other: Run, mine: Pairs, theirs: Pairs, names: list[str], top: int) -> list[FoundInstance]:
+    """What the first run misses and the second finds, by how much less it costs there (Fig. 2)."""
+    assert other.scores is not None
+    alphas = image_alphas(other, theirs)
+    gain = np.where(~mine.found & theirs.found, mine.cost - theirs.cost, np.nan)
+    order = [i for i in np.argsort(-gain, kind="stable")[:top] if gain[i] > 0]
+    return [
+        {
+            "file": str(other.scores.keys[mine.row[i]]),
+            "label": names[mine.label[i]],
+            "first": round(float(mine.score[i]), 4),
+            "second": round(float(theirs.score[i]), 4),
+            "first_cost": number(mine.cost[i]),
+            "second_cost": number(theirs.cost[i]),
+            "alpha": None if alphas is None else float(alphas[mine.row[i]]),
+        }
+        for i in order
+    ]
+
+
+def _at_half(first: Scores, second: Scores) -> list[TwoFigures]:
+    """CP, CR, CF1, OP, OR, OF1 as the paper has them."""
+    mine, its = (f1_scores(each.scores, each.matrix) for each in (first, second))
+    return [
+        {"name": name, "first": round(100 * a, 4), "second": round(100 * b, 4)}
+        for name, a, b in zip(F1._fields[:6], mine, its, strict=False)
+    ]
 
 
 def _labels(comparison: Comparison) -> list[LabelDifference]:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from manylabel.compare import Run
 from manylabel.compare.bootstrap import draws, interval
 from manylabel.core.hard_findings import (
-    Ends,
     HardFindings,
     LabelFact,
     LabelFacts,
     LabelImages,
     RankCorrelation,
-    RankedLabel,
     ShownInstance,
     SizeRow,
     Sizes,
@@ -27,7 +24,6 @@ from manylabel.hard import (
     EASY,
     FEWEST_POSITIVES,
     HARD,
-    Correlation,
     Pairs,
     definition,
     find_pairs,
@@ -35,6 +31,9 @@ from manylabel.hard import (
     size_of,
     spearman_interval,
 )
+from manylabel.hard_runs.agreement import best_and_worst
+from manylabel.hard_runs.alpha import of_images
+from manylabel.hard_runs.correlated import correlation, number
 from manylabel.hard_runs.run_data import RunData, read_run_data
 from manylabel.hard_runs.second_run import compare_with
 from manylabel.hard_runs.size_figures import size_figures
@@ -43,7 +42,6 @@ from manylabel.storage.output import MADE_BY
 from manylabel.suggest import closest
 
 SCHEMA = 1
-TENTH = 0.1  # best and worst labels
 FACTS: dict[LabelFact, str] = {
     "share": "hard share",
     "ap": "average precision",
@@ -93,14 +91,17 @@ def study_runs(
         "resamples": resamples,
         **count_pairs(pairs),
         "labels": rows,
-        **_best_and_worst(run),
-        "correlations": _correlations(rows, pairs, share),
+        **best_and_worst(run),
+        "correlations": _correlations(rows, pairs, share)
+        + of_images(run, pairs, "cost of the hardest label and alpha"),
         "sizes": None if share is None else _sizes(run, pairs, share, weights),
         "images_shown": [image for _, image in hardest_images(pairs, run.labels, run.scores.keys, top)],
         "pictured": [
             _images_of(run, pairs, share, name, top) for name in (labels or [r["name"] for r in rows[:PICTURED]])
         ],
-        "second": None if other is None else compare_with(run, other, pairs, share, weights, resamples, (hard, easy)),
+        "second": None
+        if other is None
+        else compare_with(run, other, pairs, share, weights, resamples, (hard, easy), top),
         "notes": [],
     }
     found["notes"] = _notes(found, data, why)
@@ -123,7 +124,7 @@ def _labels(run: Run, pairs: Pairs, data: RunData | None, share: np.ndarray | No
             "low": row["low"],
             "hard": row["hard"],
             "share": row["share"],
-            "ap": _number(run.ap[i]),
+            "ap": number(run.ap[i]),
             "train": train,
             "size": size,
         }
@@ -133,17 +134,6 @@ def _labels(run: Run, pairs: Pairs, data: RunData | None, share: np.ndarray | No
             facts["alphas"] = alphas
         rows.append(facts)
     return rows
-
-
-def _best_and_worst(run: Run) -> Ends:
-    """A tenth of the scored labels at either end, by average precision (Fig. 3 of the paper)."""
-    support = np.array([label["support"] for label in run.results["labels"]])
-    scored = [i for i in np.argsort(run.ap, kind="stable") if not np.isnan(run.ap[i]) and support[i] > 0]
-    many = min(max(1, round(TENTH * len(scored))), len(scored) // 2)
-    named: list[RankedLabel] = [
-        {"name": run.labels[i], "ap": _number(run.ap[i]), "support": int(support[i])} for i in scored
-    ]
-    return {"worst": named[:many], "best": named[::-1][:many]}
 
 
 def _correlations(rows: list[LabelFacts], pairs: Pairs, share: np.ndarray | None) -> list[RankCorrelation]:
@@ -159,23 +149,12 @@ def _correlations(rows: list[LabelFacts], pairs: Pairs, share: np.ndarray | None
             values = column(key)
             if key != mine and not np.isnan(values).all():
                 c = spearman_interval(column(mine), values)
-                found.append(_correlation(mine, key, f"{FACTS[mine]} and {FACTS[key]}", c))
+                found.append(correlation(mine, key, f"{FACTS[mine]} and {FACTS[key]}", c))
     if share is not None:
         known = ~np.isnan(share) & ~np.isnan(pairs.cost)
         within = mean_within(pairs.label[known], pairs.cost[known], share[known])
-        found.append(_correlation("cost", "size", "cost and object size, within labels", within))
+        found.append(correlation("cost", "size", "cost and object size, within labels", within))
     return found
-
-
-def _correlation(a: LabelFact | Literal["cost"], b: LabelFact, name: str, c: Correlation) -> RankCorrelation:
-    return {
-        "of": [a, b],
-        "name": name,
-        "labels": c.entries,
-        "rho": _number(c.rho),
-        "low": _number(c.low),
-        "high": _number(c.high),
-    }
 
 
 def _sizes(run: Run, pairs: Pairs, share: np.ndarray, weights: np.ndarray | None) -> Sizes:
@@ -183,10 +162,10 @@ def _sizes(run: Run, pairs: Pairs, share: np.ndarray, weights: np.ndarray | None
     size = size_of(share)
     figures = size_figures(run.scores, pairs, size)
     rows: list[SizeRow] = []
-    for number, row in enumerate(size_rows(pairs, share)):
-        of_size = size == number
+    for which, row in enumerate(size_rows(pairs, share)):
+        of_size = size == which
         low, high = _drawn_share(pairs.per_image(of_size & pairs.hard), pairs.per_image(of_size), weights)
-        rows.append({**row, "low": _number(low), "high": _number(high), **figures[number]})
+        rows.append({**row, "low": number(low), "high": number(high), **figures[which]})
     return {"rows": rows, "without_box": int((size < 0).sum()), "fewest_positives": FEWEST_POSITIVES}
 
 
@@ -208,7 +187,7 @@ def _images_of(run: Run, pairs: Pairs, share: np.ndarray | None, name: str, top:
     def row(i: int) -> ShownInstance:
         labels = labels_of(pairs, int(pairs.row[i]), run.labels)
         own = next(label for label in labels if label["label"] == name)
-        size = None if share is None else _number(share[i])
+        size = None if share is None else number(share[i])
         others = [label for label in labels if label is not own]
         return {"file": str(run.scores.keys[pairs.row[i]]), **own, "size": size, "others": others}  # type: ignore[union-attr]
 
@@ -244,7 +223,3 @@ def _notes(found: HardFindings, data: RunData | None, why: str) -> list[str]:
             "average precision falls with the number of positives alone: compare it between runs, not between sizes"
         )
     return notes
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else round(float(value), 6)

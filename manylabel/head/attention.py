@@ -36,6 +36,12 @@ class Attention(nn.Module):
         out: Tensor = self.out(pooled.transpose(1, 2).flatten(2))  # [B, Q, D]
         return out
 
+    def among(self, t: Tensor) -> Tensor:
+        """MultiHeadAttn(t, t, t) of [Q, D] (once for all images) or [B, Q, D]"""
+        every = t if t.ndim == 3 else t[None]
+        looked: Tensor = self(every, every, every)
+        return looked if t.ndim == 3 else looked[0]
+
     def weights(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Where each head of each query looks. [B, h, Q, T], each row adds up to 1"""
         q, k = self._split(self.query(queries)), self._split(self.key(keys))

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from manylabel.config import option
 from manylabel.core.output import Output
 from manylabel.core.trace import Trace
 from manylabel.error import ConfigError
 from manylabel.expert import Gates
 from manylabel.features import FINAL, Features
+from manylabel.head.prior import Prior
 from manylabel.registry import Registry
 
 HEADS = Registry("head")
@@ -30,6 +32,15 @@ class LabelKnowledge:
 
 
 NOTHING = LabelKnowledge()
+
+
+@dataclass(frozen=True)
+class HeadOptions:
+    """A setting of every head of ours."""
+
+    prior_bias: bool = option(
+        True, "begin with biases that say how often each label is there in the training images (papers: false)"
+    )
 
 
 class Head(nn.Module):
@@ -79,6 +90,13 @@ class Head(nn.Module):
     def gates(self) -> Gates | None:
         """Whose gates a trace of this head shows, and what they choose among; None for heads without experts."""
         return None
+
+    def expert_similarity(self) -> tuple[float, ...]:
+        """Of each layer with gates: how alike the experts are that a gate chooses among; 1 = all the same."""
+        return ()
+
+    def expect(self, prior: Prior) -> None:
+        """Begin with these logits for an image of which nothing is known; for heads with biases."""
 
     def observe(self, losses: np.ndarray) -> None:
         """Held-out losses [N] of the labels after an epoch; NaN where there is none. For heads that adapt to them."""

@@ -13,11 +13,13 @@ from torch import Tensor, nn
 from manylabel.config import option
 from manylabel.core.output import Output
 from manylabel.core.trace import Trace
-from manylabel.expert import AdaptiveSelection, ExpertBank, Gates
+from manylabel.expert import AdaptiveSelection, ExpertBank, Gates, expert_similarity
 from manylabel.features import Features
 from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
+from manylabel.head.group_queries import GroupQueries, check_queries_only
 from manylabel.head.grouping import GroupOptions, group_size, slots
 from manylabel.head.hybrid_sharing import ACTIVATIONS, HybridSharingLayer
+from manylabel.head.prior import Prior
 from manylabel.head.query2label import QueryOptions, QueryTransformer
 from manylabel.require import require
 
@@ -26,8 +28,12 @@ from manylabel.require import require
 class SharingOptions(GroupOptions, QueryOptions):
     """Settings of HSQ and of its linear variant."""
 
+    decoder: Literal["query2label", "ml_decoder"] = option(
+        "query2label", "what makes a vector for each label: Query2Label's transformer, or ML-Decoder's decoder"
+    )
     layer_dims: tuple[int, ...] = option((64, 16), "width d_o of each layer behind the transformer")
     activation: Literal["relu", "gelu", "tanh", "none"] = option("relu", "σ of the experts")
+    spread: float = option(0.1, "how far experts start from one another: 0 = all the same, 1 = independent")
     layer_dropout: float = option(0.0, "dropout behind each of these layers")
     classifier_hidden: int | None = option(None, "classifiers are MLPs with so many hidden units; none = linear")
 
@@ -36,15 +42,19 @@ class SharingOptions(GroupOptions, QueryOptions):
         require(len(self.layer_dims) > 0, "head.layer_dims", self.layer_dims, "one width or more, e.g. 64,16")
         require(all(d >= 1 for d in self.layer_dims), "head.layer_dims", self.layer_dims, "widths of 1 or more")
         require(self.activation in ACTIVATIONS, "head.activation", self.activation, "one of " + ", ".join(ACTIVATIONS))
+        require(0 <= self.spread <= 1, "head.spread", self.spread, "between 0 and 1")
         require(0 <= self.layer_dropout < 1, "head.layer_dropout", self.layer_dropout, "at least 0 and below 1")
         hidden = self.classifier_hidden
         require(hidden is None or hidden >= 1, "head.classifier_hidden", hidden, "none, or 1 or more")
+        if self.decoder == "ml_decoder":
+            check_queries_only(self)
 
 
 @HEADS.register("hsq")
 class HSQ(Head):
     """HSQ: query transformer → Hybrid Sharing Layers (Algorithm 1) → a classifier for each label.
 
+    The transformer is Query2Label's, as published, or ML-Decoder's decoder, for section 1 says any.
     N labels in K groups of g = ⌈N/K⌉ (as in group decoding); a group has one query, one set of experts and one gate, and
     its classifier gives the logits of its labels. With g = 1, the default up to 100 labels, this is HSQ as published.
     """
@@ -62,9 +72,8 @@ class HSQ(Head):
             "what shared experts see for a label: its own vector (Algorithm 1), or the shared branch's (as in PLE)",
         )
         shared_input: Literal["per_label", "pooled"] = option(
-            "per_label", "with shared_reads=shared: a shared vector X_s for each label, or one for all"
+            "per_label", "with shared_reads=shared: a shared vector X_s for each label, as X_t; or one for all (ours)"
         )
-        spread: float = option(0.1, "how far experts start from one another: 0 = all the same, 1 = independent")
         adaptive: bool = option(False, "each label finds in training how many shared experts its gate may use")
         adaptive_patience: int = option(1, "with adaptive: epochs without a lower held-out loss before it grows")
 
@@ -81,7 +90,6 @@ class HSQ(Head):
             for name in ("expert_hidden", "gate_hidden"):
                 value = getattr(self, name)
                 require(value is None or value >= 1, f"head.{name}", value, "none, or 1 or more")
-            require(0 <= self.spread <= 1, "head.spread", self.spread, "between 0 and 1")
             require(self.adaptive_patience >= 1, "head.adaptive_patience", self.adaptive_patience, "1 or more")
             if self.adaptive:
                 require(self.shared_experts >= 2, "head.shared_experts", self.shared_experts, "2 or more with adaptive")
@@ -98,8 +106,8 @@ class HSQ(Head):
         self.size = o.labels_per_query(num_labels)  # g
         groups = group_size(num_labels, self.size)
         self.register_buffer("slot", torch.as_tensor(slots_of(o, num_labels, self.size, knowledge)))
-        self.transformer = QueryTransformer(o, channels, groups)
-        self.stages = self.transformer.tokens.stages
+        self.transformer = (GroupQueries if o.decoder == "ml_decoder" else QueryTransformer)(o, channels, groups)
+        self.stages = self.transformer.stages
         self.layers = nn.ModuleList()
         widths = (o.dim, *o.layer_dims)
         for i, (d_in, d_out) in enumerate(zip(widths, o.layer_dims, strict=False)):
@@ -138,6 +146,12 @@ class HSQ(Head):
         logits = self.classifier.own(x_t).flatten(1)  # [B, K·g]
         return Output(logits.index_select(1, self.slot))  # [B, N]
 
+    @torch.no_grad()
+    def expect(self, prior: Prior) -> None:
+        last = self.classifier.bias if self.classifier.hidden is None else self.classifier.bias2
+        assert last is not None
+        last.view(-1)[self.slot] = prior.labels
+
     # --- what it does, and how much of it it needs ------------------------------------------------------------------------
 
     @property
@@ -154,6 +168,10 @@ class HSQ(Head):
             tuple(self.query_of_label.tolist()),
             None if self.capacity is None else tuple(self.capacity.k.tolist()),
         )
+
+    def expert_similarity(self) -> tuple[float, ...]:
+        layers: list[Any] = list(self.layers)
+        return tuple(expert_similarity(layer.shared, layer.task) for layer in layers if layer.gate is not None)
 
     def observe(self, losses: np.ndarray) -> None:
         """Algorithm 1 of AdaMV-MoE, with the labels of one gate for a task: its loss is the mean of theirs."""
@@ -184,7 +202,6 @@ class HSQLinear(HSQ):
         shared_experts = 1
         expert_hidden = gate_hidden = None
         shared_reads = "own"
-        spread = 0.1
         adaptive = False
 
 

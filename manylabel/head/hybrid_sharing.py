@@ -29,7 +29,9 @@ Reads = Literal["own", "shared"]
 
 
 class HybridSharingLayer(nn.Module):
-    """X_t [B, L, d_i], X_s [B, L, d_i] or [B, 1, d_i] (pooled) → O_t [B, L, d_o], O_s like X_s, or None without that branch.
+    """X_t [B, L, d_i], X_s [B, L, d_i] → O_t [B, L, d_o], O_s like X_s, or None without that branch.
+
+    (X_s [B, 1, d_i], one vector for all labels, is ours: in Algorithm 1 its shape is that of X_t.)
 
     O_{t_i} = Σ_k Softmax(X_{t_i} G_{t_i})^(k) ⊙ σ(Y_{t_i})^(k)     over the n_t experts of label i and the n_s shared ones
     O_s     = Σ_k Softmax(X_s G_s)^(k) ⊙ σ(Y_s)^(k)                 over all n_s + L·n_t experts

@@ -17,7 +17,8 @@ from manylabel.config import option
 from manylabel.core.output import Output
 from manylabel.core.trace import Trace
 from manylabel.features import FINAL, Features
-from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
+from manylabel.head.base import HEADS, NOTHING, Head, HeadOptions, LabelKnowledge
+from manylabel.head.prior import Prior
 from manylabel.require import require
 
 
@@ -27,7 +28,7 @@ class Linear(Head):
     l_n = mean_p s_pn + λ Σ_p softmax_p(τ s_pn) s_pn with s_p = W x_p + b of every place p."""
 
     @dataclass(frozen=True)
-    class Options:
+    class Options(HeadOptions):
         dropout: float = option(0.0, "dropout on the feature")
         attention: float = option(
             0.0, "λ: how much a label's most telling places count beside the mean; 0 = not at all"
@@ -48,6 +49,12 @@ class Linear(Head):
         self.classifier = nn.Linear(channels[FINAL], num_labels)
         nn.init.normal_(self.classifier.weight, std=0.01)
         nn.init.zeros_(self.classifier.bias)
+
+    @torch.no_grad()
+    def expect(self, prior: Prior) -> None:
+        self.classifier.bias.copy_(
+            prior.labels / (1 + self.options.attention)
+        )  # b stands in the mean and in the attention
 
     def forward(self, features: Features, targets: Any = None, trace: Trace | None = None) -> Output:
         if self.pooled:

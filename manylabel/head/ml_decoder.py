@@ -51,6 +51,7 @@ class MLDecoder(GroupDecoder):
                 f"as in --recipe ml-decoder-zero-shot; this head has query={options.query} and pooling={options.pooling}"
             )
         super().__init__(options, channels=channels, num_labels=num_labels, knowledge=knowledge)
+        self._say_queries(self.groups, restored=knowledge.restored)
         o, k = options, knowledge
         how = "order" if k.restored and o.grouping in ("cooccurrence", "text") else o.grouping
         slot = slots(how, num_labels, self.size, seed=o.grouping_seed, together=k.together, vectors=k.vectors)

@@ -16,6 +16,7 @@ from manylabel.features import Features
 from manylabel.head.attention import Attention, FeedForward
 from manylabel.head.base import HEADS, NOTHING, Head, LabelKnowledge
 from manylabel.head.position import sine_positions
+from manylabel.head.prior import Prior
 from manylabel.head.tokens import TokenOptions, Tokens
 from manylabel.require import require
 
@@ -74,6 +75,17 @@ class DecoderLayer(nn.Module):
         return among
 
 
+def begin_as_released(layers: nn.Module) -> None:
+    """Matrices begin as in Query2Label's code: xavier-uniform, those of queries, keys and values as one of [3 D, D]."""
+    for module in layers.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+    for module in layers.modules():
+        if isinstance(module, Attention):
+            for part in (module.query, module.key, module.value):
+                nn.init.xavier_uniform_(part.weight, gain=0.5**0.5)  # ±√(6 / (D + 3 D))
+
+
 class LabelLinear(nn.Module):
     """l_n = w_n · h_n + b_n: a classifier for each label."""
 
@@ -102,6 +114,7 @@ class QueryOptions(TokenOptions):
         "zeros", "what the decoder's vectors begin as: nothing (Query2Label), or the label queries themselves"
     )
     positions: bool = option(True, "tokens know where they lie (sines)")
+    decoder_norm: bool = option(True, "a norm behind the last decoder layer, as Query2Label has it")
     dropout: float = option(0.1, "dropout of all layers")
 
     def __post_init__(self) -> None:
@@ -122,10 +135,14 @@ class QueryTransformer(nn.Module):
         super().__init__()
         self.positions, self.start = o.positions, o.decoder_start
         self.tokens = Tokens(o, channels, o.dim)
+        self.stages = self.tokens.stages
         self.queries = nn.Embedding(num_labels, o.dim)
         layer = (o.dim, o.heads, o.hidden, o.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(*layer) for _ in range(o.encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(*layer, o.self_attention) for _ in range(o.decoder_layers))
+        self.norm = nn.LayerNorm(o.dim) if o.decoder_norm else nn.Identity()
+        for part in (self.encoder, self.decoder):
+            begin_as_released(part)
 
     def forward(self, features: Features, trace: Trace | None = None) -> Tensor:
         t, q, e, p = self._encoded(features)
@@ -134,7 +151,8 @@ class QueryTransformer(nn.Module):
             if layer is layers[-1] and trace is not None and trace.attention is not None:
                 trace.attention.append(QueryAttention(layer.weights(t, q, e, p), self.tokens.layout(features)))
             t = layer(t, q, e, p)
-        return t
+        normed: Tensor = self.norm(t)
+        return normed
 
     def _encoded(self, features: Features) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """What the decoder begins with: t and q [N, D], e [B, T, D], positions [T, D]."""
@@ -160,11 +178,15 @@ class Query2Label(Head):
     ) -> None:
         super().__init__(options, channels=channels, num_labels=num_labels, knowledge=knowledge)
         self.transformer = QueryTransformer(options, channels, num_labels)
-        self.stages = self.transformer.tokens.stages
+        self.stages = self.transformer.stages
         self.classifier = LabelLinear(num_labels, options.dim)
 
     def forward(self, features: Features, targets: Any = None, trace: Trace | None = None) -> Output:
         return Output(self.classifier(self.transformer(features, trace)))  # [B, N, D] → [B, N]
+
+    @torch.no_grad()
+    def expect(self, prior: Prior) -> None:
+        self.classifier.bias.copy_(prior.labels)
 
     @property
     def query_of_label(self) -> Tensor:

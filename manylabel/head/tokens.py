@@ -12,11 +12,12 @@ from torch.nn.functional import adaptive_avg_pool2d, interpolate, layer_norm
 
 from manylabel.config import option
 from manylabel.features import FINAL, Features, find_stage
+from manylabel.head.base import HeadOptions
 from manylabel.require import require
 
 
 @dataclass(frozen=True)
-class TokenOptions:
+class TokenOptions(HeadOptions):
     """Settings of every head that looks at places."""
 
     stages: tuple[str, ...] = option((FINAL,), "stages whose tokens are looked at; an earlier one shows small objects")

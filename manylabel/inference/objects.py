@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from PIL import Image
@@ -36,11 +37,7 @@ class ObjectPredictor(TaskPredictor[Placed, FoundObjects]):
         if score is not None and not 0 <= score <= 1:
             raise ManylabelError(f"score is {score}; it must be between 0 and 1")
         self.lowest = float(bundle.thresholds[0]) if score is None else score
-        self.transform = ObjectTransform(bundle.preprocess)
-
-    def prepared(self, picture: Image.Image) -> Placed:
-        place = self.transform.place(*picture.size)
-        return self.transform.pixels(picture, place), place
+        self.prepared = partial(_placed, ObjectTransform(bundle.preprocess))
 
     def answer(self, names: Sequence[str], images: Sequence[Placed]) -> Iterator[FoundObjects]:
         with torch.inference_mode():
@@ -65,3 +62,8 @@ class ObjectPredictor(TaskPredictor[Placed, FoundObjects]):
 
     def unread(self, name: str, error: str) -> FoundObjects:
         return FoundObjects(name, error=error)
+
+
+def _placed(transform: ObjectTransform, picture: Image.Image) -> Placed:
+    place = transform.place(*picture.size)
+    return transform.pixels(picture, place), place

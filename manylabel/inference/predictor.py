@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import torch
 
 from manylabel.allocator import keep_memory
 from manylabel.bundle import Bundle, TaskBundle, load_bundle
-from manylabel.data.given_image import GivenImage, ImageLike, read_images
+from manylabel.data.given_image import ImageLike
 from manylabel.engine import Engine
 from manylabel.error import ConfigError
+from manylabel.inference.decoding import Decoding, Prepared
 from manylabel.inference.labels import LabelPredictor
 from manylabel.inference.objects import ObjectPredictor
 from manylabel.inference.task_predictor import AnyTaskPredictor, checked_batch_size
@@ -55,6 +57,11 @@ class Predictor:
     @property
     def tasks(self) -> tuple[str, ...]:
         return tuple(self.bundles)
+
+    @property
+    def workers(self) -> int:
+        """How many processes decoded images when the model was trained."""
+        return max(bundle.config.data.workers for bundle in self.bundles.values())
 
     def of(self, task: str | None = None, score: float | None = None) -> AnyTaskPredictor:
         """That of one task; None = of the only one. `score`: of a task that finds objects, the lowest that is reported."""
@@ -103,14 +110,18 @@ class Predictor:
     # --- predictions ----------------------------------------------------------------------------------------------------
 
     def predict(
-        self, images: ImageLike | Iterable[ImageLike], task: str | None = None, score: float | None = None
+        self,
+        images: ImageLike | Iterable[ImageLike],
+        task: str | None = None,
+        score: float | None = None,
+        workers: int = 0,
     ) -> list[Any]:
         """One answer per image, in order; of several tasks without `task` a dict of them by name. What is an image:
-        `manylabel.data.given_image`.
+        `manylabel.data.given_image`. `workers`: processes that decode image files beside the model.
 
         One image alone that cannot be read raises a DecodeError; among several it gives an answer with an `error`.
         """
-        return list(self.stream(images, task=task, score=score))
+        return list(self.stream(images, task=task, score=score, workers=workers))
 
     def stream(
         self,
@@ -118,32 +129,33 @@ class Predictor:
         advance: Callable[[int], None] = lambda _: None,
         task: str | None = None,
         score: float | None = None,
+        workers: int = 0,
     ) -> Iterator[Any]:
         """The same one by one, for any number of images in bounded memory."""
         if task is not None or len(self.bundles) == 1:
-            return self.of(task, score).stream(images, advance)
-        return self._of_every_task(images, advance, score)
-
-    def _of_every_task(
-        self, images: ImageLike | Iterable[ImageLike], advance: Callable[[int], None], score: float | None
-    ) -> Iterator[dict[str, Any]]:
-        """An image is read once for all tasks."""
-        each = {name: self.of(name, score if self.finds_objects(name) else None) for name in self.bundles}
-        sides = [one.at_least for one in each.values()]
-        at_least = None if None in sides else max(side for side in sides if side is not None)
-        waiting: list[GivenImage] = []
-        for image in read_images(images, at_least):
-            waiting.append(image)
-            if len(waiting) >= min(one.batch_size for one in each.values()):
-                yield from _together(each, waiting)
-                advance(len(waiting))
-                waiting = []
-        if waiting:
-            yield from _together(each, waiting)
-            advance(len(waiting))
+            one = self.of(task, score)
+            return (answers[one.bundle.name] for answers in _stream([one], images, advance, workers))
+        each = [self.of(name, score if self.finds_objects(name) else None) for name in self.bundles]
+        return _stream(each, images, advance, workers)
 
 
-def _together(each: dict[str, AnyTaskPredictor], images: Sequence[GivenImage]) -> Iterator[dict[str, Any]]:
-    answers = [one.answer_all(images) for one in each.values()]
-    for found in zip(*answers, strict=True):
-        yield dict(zip(each, found, strict=True))
+def _stream(
+    each: Sequence[AnyTaskPredictor],
+    images: ImageLike | Iterable[ImageLike],
+    advance: Callable[[int], None],
+    workers: int,
+) -> Iterator[dict[str, Any]]:
+    """Answers by task; an image is read once for all of them."""
+    sides = [one.at_least for one in each]
+    at_least = None if None in sides else max(side for side in sides if side is not None)
+    decoding = Decoding({one.bundle.name: one.prepared for one in each}, at_least)
+    for batch in batched(decoding.stream(images, workers), min(one.batch_size for one in each)):
+        for answers in zip(*(one.answers(batch) for one in each), strict=True):
+            yield {one.bundle.name: answer for one, answer in zip(each, answers, strict=True)}
+        advance(len(batch))
+
+
+def batched(items: Iterable[Prepared], size: int) -> Iterator[list[Prepared]]:
+    items = iter(items)
+    while batch := list(islice(items, size)):
+        yield batch

@@ -13,8 +13,8 @@ from PIL import Image
 
 from manylabel.backbone import Backbone
 from manylabel.bundle import TaskBundle
-from manylabel.data.given_image import GivenImage, ImageLike, read_images
 from manylabel.error import ConfigError
+from manylabel.inference.decoding import Prepared
 
 PreparedT = TypeVar("PreparedT")  # an image as the model takes it, and what is needed to answer for it
 AnswerT = TypeVar("AnswerT")
@@ -24,6 +24,9 @@ class TaskPredictor(ABC, Generic[PreparedT, AnswerT]):
     """A task's path through the model, on a device."""
 
     at_least: int | None = None  # pixels that an image is decoded with at least; None = all that it has
+    prepared: Callable[
+        [Image.Image], PreparedT
+    ]  # what the model takes of an upright picture; holds no model, for workers
 
     def __init__(self, bundle: TaskBundle, device: torch.device | str = "cpu", batch_size: int = 32) -> None:
         self.bundle, self.device, self.batch_size = bundle, torch.device(device), checked_batch_size(batch_size)
@@ -39,37 +42,13 @@ class TaskPredictor(ABC, Generic[PreparedT, AnswerT]):
         """The backbone once more, for maps of where it looked."""
         return self.model.backbone.contiguous()
 
-    def stream(
-        self, images: ImageLike | Iterable[ImageLike], advance: Callable[[int], None] = lambda _: None
-    ) -> Iterator[AnswerT]:
-        """One answer for each image in order, for any number of them in bounded memory."""
-        waiting: list[tuple[str, PreparedT | str]] = []  # what the model takes, or why there is nothing
-        for image in read_images(images, self.at_least):
-            waiting.append((image.name, self._prepared(image)))
-            if len(waiting) >= self.batch_size:
-                yield from self._answers(waiting)
-                advance(len(waiting))
-                waiting = []
-        if waiting:
-            yield from self._answers(waiting)
-            advance(len(waiting))
-
-    def answer_all(self, images: Sequence[GivenImage]) -> Iterator[AnswerT]:
-        """Of images that were read already."""
-        return self._answers([(image.name, self._prepared(image)) for image in images])
-
-    def _prepared(self, image: GivenImage) -> PreparedT | str:
-        return str(image.error) if image.picture is None else self.prepared(image.picture)
-
-    def _answers(self, waiting: Sequence[tuple[str, PreparedT | str]]) -> Iterator[AnswerT]:
-        good = [(name, prepared) for name, prepared in waiting if not isinstance(prepared, str)]
-        found = iter(self.answer([name for name, _ in good], [prepared for _, prepared in good]) if good else ())
-        for name, prepared in waiting:
-            yield self.unread(name, prepared) if isinstance(prepared, str) else next(found)
-
-    @abstractmethod
-    def prepared(self, picture: Image.Image) -> PreparedT:
-        """What the model takes of an upright picture."""
+    def answers(self, images: Sequence[Prepared]) -> Iterator[AnswerT]:
+        """One for each image in order."""
+        good = [image for image in images if image.error is None]
+        inputs = [image.inputs[self.bundle.name] for image in good]
+        found = iter(self.answer([image.name for image in good], inputs) if good else ())
+        for image in images:
+            yield next(found) if image.error is None else self.unread(image.name, image.error)
 
     @abstractmethod
     def answer(self, names: Sequence[str], images: Sequence[PreparedT]) -> Iterable[AnswerT]:

@@ -58,6 +58,7 @@ class Loss(nn.Module, ABC):
     activation = "sigmoid"  # what turns the logits it trains into scores
     positive_weights: Tensor | None  # [N]
     frequent: Tensor | None  # [N] bool
+    unseen: Tensor | None  # [N] bool: labels that training never tells, so nothing is guessed of them
 
     def __init__(
         self, options: LossOptions, *, positive_counts: Tensor | None = None, known_counts: Tensor | None = None
@@ -73,6 +74,7 @@ class Loss(nn.Module, ABC):
             frequent = counts.prevalence() > options.selective_prior
         self.register_buffer("positive_weights", weights, persistent=False)  # they belong to the data, not the model
         self.register_buffer("frequent", frequent, persistent=False)
+        self.register_buffer("unseen", None, persistent=False)
 
     @abstractmethod
     def present(self, x: Tensor) -> Tensor:
@@ -93,7 +95,7 @@ class Loss(nn.Module, ABC):
             raise ValueError(f"logits, targets and known must have one shape [B, N], not {shapes}")
         o = self.options
         x, known = logits.float(), known.bool()
-        take = counted(o, x, known, self.frequent)
+        take = counted(o, x, known, self.frequent, self.unseen)
         x = x.masked_fill(~take, 0.0)  # before any formula: 0 · NaN is NaN, in the gradient too
         y = targets.float().masked_fill(~known, 0.0)
         y = y * (1 - o.label_smoothing) + o.label_smoothing / 2

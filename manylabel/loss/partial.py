@@ -45,16 +45,23 @@ class UnknownOptions:
         require(self.selective_top_k >= 0, "loss.selective_top_k", self.selective_top_k, "0 or more")
 
 
-def counted(options: UnknownOptions, logits: Tensor, known: Tensor, frequent: Tensor | None) -> Tensor:
-    """Which entries of the batch take part in the loss. `frequent` [N] = labels that are not guessed. [B, N] bool"""
+def counted(
+    options: UnknownOptions, logits: Tensor, known: Tensor, frequent: Tensor | None, unseen: Tensor | None = None
+) -> Tensor:
+    """Which entries of the batch take part in the loss. [B, N] bool
+
+    `frequent` [N]: labels that are not guessed. `unseen` [N]: labels that training never tells, of which nothing is guessed
+    and to which the head gives no logit in training.
+    """
     if options.unknown == "ignore":
         return known
+    guessed = ~known if unseen is None else ~known & ~unseen
     if options.unknown == "negative":
-        return torch.ones_like(known)
-    doubtful = likeliest(logits, ~known, options.selective_top_k)
+        return known | guessed
+    doubtful = likeliest(logits, guessed, options.selective_top_k)
     if frequent is not None:
         doubtful = doubtful | frequent
-    return known | ~doubtful
+    return known | (guessed & ~doubtful)
 
 
 def likeliest(logits: Tensor, among: Tensor, k: int) -> Tensor:

@@ -19,8 +19,9 @@ from manylabel.detect import DETECTORS
 from manylabel.error import ConfigError
 from manylabel.features import Features
 from manylabel.head import HEADS, NOTHING, Head, LabelKnowledge
+from manylabel.model.neck import build_neck
 from manylabel.model.task_model import TaskModel, counts_of
-from manylabel.neck import NECKS, Neck
+from manylabel.neck import Neck
 
 
 class Model(nn.Module):
@@ -41,7 +42,7 @@ class Model(nn.Module):
         self.backbone = Backbone(config.backbone, load_weights, sides)
         self.necks, self.heads = PerTask(), PerTask()
         for name, task in config.tasks.items():
-            neck: Neck = NECKS.build(task.neck, channels=self.backbone.channels, num_labels=counts[name])
+            neck = build_neck(task.neck, self.backbone.reader, counts[name])
             self.necks[name] = neck
             self.heads[name] = self._head(task, neck, counts[name], known[name])
         self._paths = {name: self._path(name) for name in self.tasks}
@@ -120,12 +121,13 @@ class Model(nn.Module):
         """(all, trained)"""
         return counts_of(self)
 
-    def active_parameters(self, task: str) -> int:
-        """Parameters that a prediction of this task uses for one token: k of E experts, its own parts, what is shared."""
+    def active_parameters(self, task: str, within: str = "") -> int:
+        """Parameters that a prediction of this task uses for one token: k of E experts, its own parts, what is shared.
+        `within`: of a part of the model only, e.g. "backbone."."""
         whose, body = self.owners(), self.backbone.body
         total = 0.0
         for name, parameter in self.named_parameters():
-            if whose.get(name, task) == task:
+            if whose.get(name, task) == task and name.startswith(within):
                 inside = name.removeprefix("backbone.body.")
                 partly = hasattr(body, "active_share") and inside != name
                 total += parameter.numel() * (body.active_share(inside, task) if partly else 1)

@@ -17,6 +17,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.distributions import Beta
 
 from manylabel.config import option
 from manylabel.core.trace import Trace
@@ -36,8 +37,8 @@ class RepresentationMixup(Neck):
     class Options:
         stages: tuple[str, ...] = option(
             ("stage-2",),
-            "the earlier stages that are mixed in (RM@1 = stage1; where timm counts a stem as the first one, as in ResNets, "
-            "stage2)",
+            "the earlier stages that are mixed in: rm1, rm2, rm3 (the paper's blocks, which end at strides 4, 8, 16), a "
+            "stride, or a name",
         )
         summary: Literal["mean", "attention", "pool1d"] = option(
             "attention",
@@ -50,6 +51,12 @@ class RepresentationMixup(Neck):
         )
         normalise: bool = option(True, "bring the summaries to the scale of the backbone's output")
         start: float = option(0.1, "α of every image to begin with; 0 = wherever random weights put it, as published")
+        alpha: Literal["learned", "fixed", "beta"] = option(
+            "learned",
+            "α of an image: made from its feature (Eq. 6), always neck.start, or drawn in training from Beta(b, b) as mixup "
+            "does, and 0.5 afterwards",
+        )
+        beta: float = option(1.0, "with alpha=beta: b; 1 = any α as likely as any other")
         floor: float = option(0.0, "α is never below this, so that earlier stages always have a say; 0 = as published")
         share: Literal["image", "label"] = option(
             "image", "one α (and weight per stage) for an image, or for each label"
@@ -68,6 +75,10 @@ class RepresentationMixup(Neck):
                 self.start,
                 "0, or above neck.floor and below 1",
             )
+            require(self.alpha != "fixed" or self.start > 0, "neck.start", self.start, "above 0 with neck.alpha=fixed")
+            learned = self.alpha == "learned"
+            require(learned or self.floor == 0, "neck.floor", self.floor, f"0 with neck.alpha={self.alpha}")
+            require(0 < self.beta < 1000, "neck.beta", self.beta, "above 0 and below 1000")
 
     def __init__(self, options: Options, *, channels: Mapping[str, int], num_labels: int) -> None:
         super().__init__(options, channels=channels, num_labels=num_labels)
@@ -83,8 +94,8 @@ class RepresentationMixup(Neck):
         squashed = options.activation == "sigmoid" or (options.activation == "auto" and options.summary == "mean")
         self.activation = nn.Sigmoid() if squashed else nn.Identity()
         self.norm = nn.ModuleDict({stage: ToScale(width) for stage in self.stages if options.normalise})
-        self.alpha = nn.Linear(width, self.shares_of)  # W, b of Eq. 6
-        if options.start:
+        self.alpha = nn.Linear(width, self.shares_of) if options.alpha == "learned" else None  # W, b of Eq. 6
+        if self.alpha is not None and options.start:
             nn.init.zeros_(self.alpha.weight)
             start = (options.start - options.floor) / (1 - options.floor)
             nn.init.constant_(self.alpha.bias, math.log(start / (1 - start)))
@@ -124,8 +135,13 @@ class RepresentationMixup(Neck):
         return {stage: alpha * weights[:, number] for number, stage in enumerate(self.stages)}
 
     def _alpha(self, features: Features) -> Tensor:
-        alpha = torch.sigmoid(self.alpha(features.final.mean(dim=(2, 3))))  # [B, 1] or [B, N]
-        above_floor: Tensor = self.options.floor + (1 - self.options.floor) * alpha
+        z, o = features.final.mean(dim=(2, 3)), self.options
+        if self.alpha is None:
+            if o.alpha == "beta" and self.training:
+                return Beta(o.beta, o.beta).sample(torch.Size((len(z), self.shares_of))).to(z)
+            return z.new_full((len(z), self.shares_of), o.start if o.alpha == "fixed" else 0.5)
+        alpha = torch.sigmoid(self.alpha(z))  # [B, 1] or [B, N]
+        above_floor: Tensor = o.floor + (1 - o.floor) * alpha
         return above_floor
 
     def _hints(self, features: Features) -> list[Tensor]:

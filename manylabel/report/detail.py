@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from manylabel.core.expert_weights import ExpertWeights
 from manylabel.report.curve import Points
+from manylabel.report.expert_detail import clean_experts
 from manylabel.report.hard_detail import CheckedHard, clean_hard
 from manylabel.report.value import items, mapping, need, need_text, number, picture, shares, text, wrong
 
@@ -133,31 +134,6 @@ def _cooccurrence(value: Any, where: str) -> CheckedCooccurrence | None:
     kept = sorted(most)  # the given order stays
     cut = [[counts[row][column] for column in kept] for row in kept]
     return {"names": [names[i] for i in kept], "counts": cut} if kept else None
-
-
-def clean_experts(value: Any, where: str) -> ExpertWeights | None:
-    """Names of experts [E] and gates [G], the mean weights [G][E] of each layer, and how many experts a gate may use."""
-    if not value:
-        return None
-    given = mapping(value, where)
-    experts, gates = (
-        [text(name, f"{where}.{key}") for name in items(need(given, key, where), f"{where}.{key}")]
-        for key in ("experts", "gates")
-    )
-    layers = []
-    for i, layer in enumerate(items(need(given, "layers", where), f"{where}.layers")):
-        rows = [shares(row, f"{where}.layers[{i}]") for row in items(layer, f"{where}.layers[{i}]")]
-        if len(rows) != len(gates) or any(len(row) != len(experts) for row in rows):
-            raise wrong(f"{where}.layers[{i}]", f"must be {len(gates)} rows of {len(experts)} numbers")
-        layers.append([[weight or 0.0 for weight in row] for row in rows])
-    allowed = given.get("allowed")
-    if allowed is not None:
-        allowed = [number(n, f"{where}.allowed") for n in items(allowed, f"{where}.allowed")]
-        if len(allowed) != len(gates):
-            raise wrong(f"{where}.allowed", f"has {len(allowed)} entries for {len(gates)} gates")
-    if not layers or not gates:
-        return None
-    return {"experts": experts, "gates": gates, "layers": layers, "allowed": allowed}
 
 
 def _history(value: Any, where: str) -> list[CheckedEpoch]:

@@ -19,13 +19,19 @@ def pictured_files(found: HardFindings) -> list[str]:
     files = [image["file"] for image in found["images_shown"][:IMAGES]]
     for label in found["pictured"]:
         files += [row["file"] for row in [*label["largest"][:OF_A_LABEL], *label["smallest"][:OF_A_LABEL]]]
+    files += [row["file"] for row in (found["second"]["found"] if found["second"] else [])[:IMAGES]]
     return list(dict.fromkeys(files))
 
 
 def write_hard_page(
-    found: HardFindings, figures: Sequence[tuple[str, Path]], thumbnails: Mapping[str, str | None], out: Path
+    found: HardFindings,
+    figures: Sequence[tuple[str, Path]],
+    thumbnails: Mapping[str, str | None],
+    out: Path,
+    maps: Mapping[str, str] = {},
 ) -> Path:
-    """The page in the file `out`; `figures` are (caption, PNG file), `thumbnails` data addresses by image."""
+    """The page in the file `out`; `figures` are (caption, PNG file), `thumbnails` data addresses by image,
+    `maps` by image and label of what a second run finds."""
     pictures = [
         {"caption": caption, "picture": "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()}
         for caption, path in figures
@@ -45,6 +51,7 @@ def write_hard_page(
         figures=pictures,
         alphas=alphas,
         thumbnails=thumbnails,
+        maps=maps,
     )
     write_text(out, text)
     return out

@@ -115,6 +115,7 @@ def render(results: CheckedResults, details: CheckedDetails) -> str:
         titles={**wording.TITLES, **{figure.place: figure.heading for figure in found}},
         meaning={**single, **results["definitions"], **wording.DEFINITIONS},
         freeze=wording.FREEZE,
+        gates_say=wording.GATES,
     )
 
 

@@ -109,6 +109,8 @@ def _task(task: Mapping[str, Any], where: str) -> None:
         whole(need(task, key, where), f"{where}.{key}")
     for key in COSTS:
         figure(need(task, key, where), f"{where}.{key}")
+    if "backbone_parameters" in task:
+        figure(task["backbone_parameters"], f"{where}.backbone_parameters")
     if task.get("bad_images") is not None:
         whole(task["bad_images"], f"{where}.bad_images")
     for i, row in enumerate(items(task.get("never_trained", []), f"{where}.never_trained")):
@@ -136,6 +138,8 @@ def _routing(found: Mapping[str, Any], where: str) -> None:
     circle = items(need(found, "circle", where), f"{where}.circle")
     if not 1 <= len(circle) <= MOST_CELLS:
         raise wrong(f"{where}.circle", f"has {len(circle)} entries")
+    if "concentration" in found:
+        figure(found["concentration"], f"{where}.concentration")
     for value in circle:
         if number(value, f"{where}.circle", high=1e30) is None:
             raise wrong(f"{where}.circle", "holds an undefined number")

@@ -21,7 +21,7 @@ from manylabel.storage.atomic import write_text
 from manylabel.storage.json_lines import read_rows
 from manylabel.storage.json_text import read_object
 
-PATCHES = "the edge of a patch shows its first expert in the last sparse layer, the tint its second."
+PATCHES = "the edge of a patch shows its first expert in the last sparse layer, the tint its second (none where k = 1)."
 Rows = Sequence[Mapping[str, Any]]
 Drawing = tuple[str, str, Callable[..., None]]  # name of the file, caption, what draws it into `path`
 
@@ -118,10 +118,16 @@ def _of_routing(routing: Mapping[str, Routing]) -> Iterator[Drawing]:
             )
         yield (
             f"spread-{slug(task)}",
-            f"{task}: tokens around a circle, by what the last sparse layer's router says of them; "
-            "dark in one place alone would be a collapsed router.",
+            f"{task}: tokens around a circle, by the hidden states of the last sparse layer's router; dark in one place "
+            f"alone would be a collapsed router.{_concentrated(found)}",
             partial(_ring, found["circle"]),
         )
+
+
+def _concentrated(found: Routing) -> str:
+    """Results of earlier versions do not tell."""
+    value = found.get("concentration")
+    return "" if value is None else f" Concentration {value:.2f}: 1 = all of them point one way, near 0 = everywhere."
 
 
 def _of_settling(settled: Settling) -> Iterator[Drawing]:
@@ -129,7 +135,7 @@ def _of_settling(settled: Settling) -> Iterator[Drawing]:
         task, _, layer = key.partition("/")
         yield (
             f"settling-{slug(task)}-{layer}",
-            f"{task}, layer {int(layer) + 1}: share of tokens whose first expert differs between two steps.",
+            f"{task}, layer {int(layer) + 1}: how far the tokens' experts differ between two steps; 1 = none is the same.",
             partial(_settling, distances, settled["steps"]),
         )
 
@@ -138,7 +144,8 @@ def _of_gradients(history: Rows, tasks: list[str]) -> Iterator[Drawing]:
     if any("conflict" in row for row in history):
         yield (
             "conflicts",
-            "Cosine between the gradients of two tasks in the last block's shared weights: below 0 they pull apart.",
+            "Cosine between the gradients of two tasks in the shared weights of the last block (of a transformer its "
+            "attention and norms): below 0 they pull apart.",
             partial(_conflicts, history),
         )
     if any("pull" in row for row in history):

@@ -16,6 +16,13 @@ DEFINITIONS = {
 
 FREEZE = {"frozen": "backbone frozen", "partial": "last groups trained", "full": "all weights trained"}
 
+GATES = {
+    "collapsed": "Most labels give nearly all weight to the same expert.",
+    "uniform": "All labels weigh all experts alike: they choose nothing.",
+    "specialised": "Labels use different experts.",
+    "mixed": "Labels weigh experts somewhat differently.",
+}
+
 
 def percent(value: float | None) -> str:
     """61.23 → '61.2 %'; None → an en dash."""

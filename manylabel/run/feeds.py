@@ -36,6 +36,12 @@ def check_cache(config: Config) -> None:
         raise ConfigError(
             "augment.cutmix pastes pixels, and cached features have none: use augment.mixup, or set train.cache=off"
         )
+    repeated = [task for task in config.tasks.values() if task.augment.repeats > 1]
+    if any(not varies(task.augment) or (t.cache != "off" and cacheable(config, task)) for task in repeated):
+        raise ConfigError(
+            "augment.repeats takes copies of an image that are varied each time it is decoded: set an augmentation, e.g. "
+            "augment.flip=true, and train.cache=off where the backbone is frozen; cached features have train.views"
+        )
     if t.views and config.backbone.freeze == "full" and t.cache != "off":
         raise ConfigError(
             "train.views are cached features of a backbone that is frozen, or frozen in part; with --full every epoch draws "
@@ -53,6 +59,16 @@ def cacheable(config: Config, task: TaskConfig) -> bool:
     return frozen and kind_of(task).cached and (not varies(task.augment) or t.views > 0)
 
 
+def images_in_a_step(config: Config, task: str, processes: int) -> int:
+    """Of one process."""
+    size = config.batch_size(task)
+    if config.train.batch_of == "process":
+        return size
+    if size % processes:
+        raise ConfigError(f"{size} images in a step (train.batch_of=all) cannot be shared by {processes} processes")
+    return size // processes
+
+
 def make_feeds(
     config: Config,
     name: str,
@@ -66,10 +82,12 @@ def make_feeds(
 ) -> Feeds:
     """Batches of one task."""
     t, own, path = config.train, config.tasks[name], model.task(name)
-    rank, world, size = accelerator.process_index, accelerator.num_processes, config.batch_size(name)
+    rank, world = accelerator.process_index, accelerator.num_processes
+    size = images_in_a_step(config, name, world)
 
     def order(rows: np.ndarray, shuffle: bool = False) -> EpochBatches:
-        return EpochBatches(rows, size, shuffle=shuffle, seed=t.seed, rank=rank, world=world)
+        repeats = own.augment.repeats if shuffle else 1
+        return EpochBatches(rows, size, shuffle=shuffle, seed=t.seed, rank=rank, world=world, repeats=repeats)
 
     train, val, held_out = order(parts.train, shuffle=True), order(parts.val), order(parts.held_out)
     if t.cache != "off" and cacheable(config, own):

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from manylabel import console
 from manylabel.analysis.routing import describe_routing, watch
 from manylabel.analysis.routing_patches import draw_patches
@@ -14,12 +16,13 @@ from manylabel.analysis.routing_probe import settling
 from manylabel.bundle import Bundle, TaskBundle, save_bundle
 from manylabel.config import Config, has_one_task
 from manylabel.metric import Judged
+from manylabel.mixing import total_share
 from manylabel.report.tasks_page import write_tasks_report
 from manylabel.run.data_paths import without_paths
 from manylabel.run.folder import fingerprint, write_outputs
 from manylabel.run.prepared import TaskData, task_folder
 from manylabel.run.run_results import describe_tasks
-from manylabel.run.task_results import chooses, chosen_here, details_of, label_figures, label_results, summary
+from manylabel.run.task_results import Evaluated, chooses, chosen_here
 from manylabel.run.trained_images import Overlap, overlap_facts
 from manylabel.score_file import write_scores
 from manylabel.storage.atomic import write_json
@@ -44,15 +47,16 @@ def finish(
     total = sum(len(work.parts.val) for work in trainer.works.values())
     with console.counting("evaluating", total) as advance:
         scored = {name: trainer.evaluate(name, advance) for name in config.tasks}
-    accelerator = trainer.accelerator
     trained_on = from_main(
-        {name: overlap_facts(overlaps.get(name), one.rows) for name, one in scored.items()}, accelerator
+        {name: overlap_facts(overlaps.get(name), one.rows) for name, one in scored.items()}, trainer.accelerator
     )
     tasks = {name: _bundle(trainer, config, name, one, data[name]) for name, one in scored.items()}
     bundle = Bundle(trainer.model, without_paths(config), tasks)
-    if not told_by_task(config):
-        return _finish_one(folder, bundle, trainer, scored, trained_on)
-    return _finish_several(folder, bundle, trainer, scored, trained_on)
+    evaluated = {name: _evaluated(trainer, bundle, name, one, trained_on[name]) for name, one in scored.items()}
+    if told_by_task(config):
+        return _finish_several(folder, bundle, trainer, evaluated)
+    (one,) = evaluated.values()
+    return _finish_one(folder, bundle, trainer, one)
 
 
 def _say_what_is_kept(config: Config, trainer: Trainer, state: State) -> None:
@@ -87,39 +91,29 @@ def _bundle(trainer: Trainer, config: Config, name: str, scored: Scored, data: T
     )
 
 
-def _finish_one(
-    folder: Path,
-    bundle: Bundle,
-    trainer: Trainer,
-    scored: Mapping[str, Scored],
-    trained_on: Mapping[str, dict[str, Any]],
-) -> dict[str, Any]:
-    (name,) = scored
-    results, write = _of_labels(folder, bundle.tasks[name], trainer, scored[name], trained_on[name])
+def _evaluated(trainer: Trainer, bundle: Bundle, name: str, scored: Scored, trained_on: Mapping[str, Any]) -> Evaluated:
+    work, own = trainer.works[name], bundle.tasks[name]
+    notes = [chosen_here(own)] if chooses(bundle.config, name) else []
+    bad = len(work.bad_images)
+    return Evaluated(own, work.table, work.parts.val, scored, "val", bad, notes, trained_on, fitted_here=True)
+
+
+def _finish_one(folder: Path, bundle: Bundle, trainer: Trainer, evaluated: Evaluated) -> dict[str, Any]:
+    results = evaluated.results()
     if trainer.accelerator.is_main_process:
         save_bundle(folder / "bundle", bundle, results)
-        write()
+        _write(folder, evaluated, results, trainer)
     return results
 
 
-def _of_labels(
-    folder: Path, bundle: TaskBundle, trainer: Trainer, scored: Scored, trained_on: Mapping[str, Any]
-) -> tuple[dict[str, Any], Any]:
-    """Results of a task with labels, and what writes them with their details and scores."""
-    work = trainer.works[bundle.name]
-    judged = work.table.subset(scored.rows)
-    figures = label_figures(bundle, judged, scored, fitted_here=True)
-    if chooses(bundle.run, bundle.name):
-        figures["notes"].append(chosen_here(bundle))
-    results = label_results(bundle, judged, {**trained_on, **figures}, "val", len(work.bad_images))
-
-    def write() -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_scores(folder, judged.keys, scored.scores, judged.matrix)
-        history = _history_of(bundle.name, trainer)
-        write_outputs(folder, results, details_of(bundle, judged, scored, history))
-
-    return results, write
+def _write(folder: Path, evaluated: Evaluated, results: dict[str, Any], trainer: Trainer) -> None:
+    """Results, details and scores of a task with labels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    judged = evaluated.judged
+    shares = evaluated.scored.shares
+    alpha = np.clip(total_share(shares), 0, 1) if shares else None
+    write_scores(folder, judged.keys, evaluated.scored.scores, judged.matrix, alpha)
+    write_outputs(folder, results, evaluated.details(_history_of(evaluated.bundle.name, trainer)))
 
 
 def _history_of(name: str, trainer: Trainer) -> list[dict[str, Any]]:
@@ -136,36 +130,16 @@ def _history_of(name: str, trainer: Trainer) -> list[dict[str, Any]]:
 
 
 def _finish_several(
-    folder: Path,
-    bundle: Bundle,
-    trainer: Trainer,
-    scored: Mapping[str, Scored],
-    trained_on: Mapping[str, dict[str, Any]],
+    folder: Path, bundle: Bundle, trainer: Trainer, evaluated: Mapping[str, Evaluated]
 ) -> dict[str, Any]:
     model, device = bundle.model, trainer.accelerator.device
-    tasks = {}
-    for name, one in scored.items():
-        work = trainer.works[name]
-        notes = [chosen_here(bundle.tasks[name])] if chooses(bundle.config, name) else []
-        tasks[name] = summary(
-            model,
-            bundle.tasks[name],
-            work.table,
-            one,
-            "val",
-            work.parts.val,
-            len(work.bad_images),
-            notes,
-            trained_on[name],
-        )
-    results = describe_tasks(model, tasks)
+    results = describe_tasks(model, {name: one.summary(model) for name, one in evaluated.items()})
     results["routing"] = describe_routing(watch(model, trainer.works, device), trainer.works)
     results["settling"] = settling(folder / "routing")
     if trainer.accelerator.is_main_process:
-        for name, one in scored.items():
-            if not bundle.tasks[name].task.finds_objects:
-                place = task_folder(folder, bundle.config, name)
-                _of_labels(place, bundle.tasks[name], trainer, one, trained_on[name])[1]()
+        for name, one in evaluated.items():
+            if not one.bundle.task.finds_objects:
+                _write(task_folder(folder, bundle.config, name), one, one.results(), trainer)
         draw_patches(model, trainer.works, folder / "routing", device)
         save_bundle(folder / "bundle", bundle, results)
         write_json(folder / "results.json", results)

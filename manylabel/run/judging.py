@@ -29,7 +29,7 @@ from manylabel.run.judged_part import TRAINED_ON, judged_part
 from manylabel.run.prepared import task_folder
 from manylabel.run.run_results import describe_tasks
 from manylabel.run.settings import stored_config
-from manylabel.run.task_results import chooses, chosen_here, details_of, label_figures, label_results, summary
+from manylabel.run.task_results import Evaluated, chooses, chosen_here
 from manylabel.run.trained_images import NOT_KNOWN, find_trained, overlap_facts, read_trained
 from manylabel.stop import StopRequest, unless_stopped
 from manylabel.task import told_by_task
@@ -99,11 +99,13 @@ def evaluate(
                 scored[name] = score(model.task(name), batches, accelerator, of_task, go_on)
                 go_on(0)  # a signal to all processes ends the workers, and with them the images
                 _check(scored[name], one)
+    evaluated = {
+        name: _evaluated(bundle.tasks[name], one, scored[name], known, accelerator) for name, one in asked.items()
+    }
     if not told_by_task(bundle.config):
-        (name,) = names
-        return _of_labels(bundle.only, asked[name], scored[name], known, accelerator, home)
-    tasks = {name: _of_several(bundle, name, asked[name], scored[name], known, accelerator) for name in names}
-    return describe_tasks(bundle.model, tasks), {}
+        (alone,) = evaluated.values()
+        return alone.results(), alone.details(read_history(home / "metrics.jsonl"))
+    return describe_tasks(bundle.model, {name: one.summary(bundle.model) for name, one in evaluated.items()}), {}
 
 
 def _asked(
@@ -175,40 +177,11 @@ def _notes(bundle: TaskBundle, asked: Asked, here: bool, known: KnownImages | No
     return notes
 
 
-def _overlap(asked: Asked, scored: Scored, known: KnownImages | None, accelerator: Accelerator) -> dict[str, Any]:
-    return overlap_facts(find_trained(known, asked.seen.fingerprints(scored.rows, accelerator)))
-
-
-def _of_labels(
-    bundle: TaskBundle,
-    asked: Asked,
-    scored: Scored,
-    known: KnownImages | None,
-    accelerator: Accelerator,
-    home: Path,
-) -> tuple[Results, dict[str, Any]]:
-    judged = asked.table.subset(scored.rows)
-    here = bool(bundle.fitted_on) and fingerprint(judged.keys) == bundle.fitted_on
-    figures = label_figures(bundle, judged, scored, fitted_here=here)
-    figures["notes"] += _notes(bundle, asked, here, known)
-    figures = _overlap(asked, scored, known, accelerator) | figures
-    results = label_results(bundle, judged, figures, asked.split or "all", len(asked.bad))
-    return results, details_of(bundle, judged, scored, read_history(home / "metrics.jsonl"))
-
-
-def _of_several(
-    bundle: Bundle, name: str, asked: Asked, scored: Scored, known: KnownImages | None, accelerator: Accelerator
-) -> dict[str, Any]:
-    one = bundle.tasks[name]
-    here = bool(one.fitted_on) and fingerprint(asked.table.keys[scored.rows]) == one.fitted_on
-    return summary(
-        bundle.model,
-        one,
-        asked.table,
-        scored,
-        asked.split or "all",
-        np.arange(len(asked.table)),
-        len(asked.bad),
-        _notes(one, asked, here, known),
-        _overlap(asked, scored, known, accelerator),
-    )
+def _evaluated(
+    bundle: TaskBundle, asked: Asked, scored: Scored, known: KnownImages | None, accelerator: Accelerator
+) -> Evaluated:
+    here = bool(bundle.fitted_on) and fingerprint(asked.table.keys[scored.rows]) == bundle.fitted_on
+    notes = _notes(bundle, asked, here, known)
+    overlap = overlap_facts(find_trained(known, asked.seen.fingerprints(scored.rows, accelerator)))
+    rows, split = np.arange(len(asked.table)), asked.split or "all"
+    return Evaluated(bundle, asked.table, rows, scored, split, len(asked.bad), notes, overlap, fitted_here=here)

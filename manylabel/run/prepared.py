@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from accelerate import Accelerator
 
 from manylabel import console
@@ -14,17 +15,19 @@ from manylabel.backbone import Backbone
 from manylabel.config import AugmentConfig, Config, TaskConfig, has_one_task
 from manylabel.data.bad_images import FILE_NAME as BAD_IMAGES
 from manylabel.data.bad_images import BadImages
+from manylabel.data.same_images import same_images
 from manylabel.data.table import Table
 from manylabel.error import ConfigError
 from manylabel.head import LabelKnowledge
 from manylabel.model import Model
 from manylabel.run.feeds import make_feeds
 from manylabel.run.label_knowledge import label_knowledge
-from manylabel.run.training_table import training_table
+from manylabel.run.one_split import kept_split, split_tables
+from manylabel.run.training_table import fitted_table, training_table
 from manylabel.stop import StopRequest
 from manylabel.task import task_of
 from manylabel.task.wording import in_words_of
-from manylabel.training.phase import Phase, Prepared
+from manylabel.training.phase import Phase, Prepared, first_parts
 from manylabel.training.work import Parts, TaskAtWork
 
 HEAD_FIRST = "head_first"  # folder of that phase
@@ -44,18 +47,30 @@ def task_folder(folder: Path, config: Config, task: str) -> Path:
     return folder if has_one_task(config) else folder / "tasks" / task
 
 
-def read_data(config: Config, folder: Path, resume: bool) -> tuple[Config, dict[str, TaskData]]:
+def read_data(config: Config, folder: Path, resume: bool, stop: StopRequest) -> tuple[Config, dict[str, TaskData]]:
     """The data of every task, and the settings as the data allows them."""
+    several, tables, kept = not has_one_task(config), dict[str, Table](), dict[str, np.ndarray]()
+    for name, task in config.tasks.items():
+        with in_words_of(name, several):
+            tables[name] = table = fitted_table(task, task_of(task))
+            before = kept_split(task_folder(folder, config, name), table) if resume and not _has_val(table) else None
+            if before is not None:
+                kept[name] = before
+    split = split_tables(config, tables, kept, stop)
     found: dict[str, TaskData] = {}
     tasks = dict(config.tasks)
     for name, task in config.tasks.items():
-        with in_words_of(name, not has_one_task(config)):
+        with in_words_of(name, several):
             kind = task_of(task)
-            prepared = training_table(task, kind, config.train.seed, task_folder(folder, config, name), resume)
+            prepared = training_table(task, kind, split[name].table)
             table = kind.usable(prepared.table)
             tasks[name] = task = kind.fitted_config(task, table, partial(_say, config, name))
-            found[name] = TaskData(table, label_knowledge(task, table, prepared.unseen), prepared.new_split)
+            found[name] = TaskData(table, label_knowledge(task, table, prepared.unseen), split[name].new)
     return replace(config, tasks=tasks), found
+
+
+def _has_val(table: Table) -> bool:
+    return table.split is not None and "val" in table.split
 
 
 def _say(config: Config, name: str, text: str) -> None:
@@ -81,13 +96,29 @@ class WorkMaker:
             console.warn(
                 f"{config.backbone.name} as it is set has no experts to choose among: train.adapt changes nothing"
             )
-        self.parts: dict[str, Parts] = {}
         self.bad: dict[str, BadImages] = {}
         for name, one in data.items():
             with in_words_of(name, not has_one_task(config)):
-                instead = "head.adaptive=false" if model.heads[name].adapts else "train.adapt.enabled=false"
-                self.parts[name] = Parts.of(one.table, self._held_out(name), config.train.seed, instead)
                 self.bad[name] = self._bad_images(name, one.table, resume)
+        self.parts = self._parts()
+
+    def _parts(self) -> dict[str, Parts]:
+        """Rows of each task to learn from, to decide about capacity by and to evaluate on; an image that is held out of one
+        task is held out of all."""
+        tables = {name: one.table for name, one in self.data.items()}
+        shares = {name: self._held_out(name) for name in tables}
+        overlaps = len(tables) > 1 and any(shares.values())
+        same = (
+            same_images(list(tables.values()), self.stop) if overlaps else [np.arange(len(t)) for t in tables.values()]
+        )
+        held, known = np.zeros((2, 1 + max(int(ids.max()) for ids in same)), bool)
+        for (name, table), ids in zip(tables.items(), same, strict=True):
+            instead = "head.adaptive=false" if self.model.heads[name].adapts else "train.adapt.enabled=false"
+            with in_words_of(name, not has_one_task(self.config)):
+                order = np.where(held[ids], 0, 1 + known[ids])  # held out by others first, learned by others last
+                own = Parts.of(table, shares[name], self.config.train.seed, instead, order)
+            held[ids[own.held_out]] = known[ids[table.rows("train")]] = True
+        return {name: Parts.split(table, held[ids]) for (name, table), ids in zip(tables.items(), same, strict=True)}
 
     @property
     def adapts(self) -> bool:
@@ -150,6 +181,8 @@ class WorkMaker:
                     lambda: self._head_first(early),
                     names,
                     early.train,
+                    early.optimiser,
+                    early.schedule,
                     self.folder / HEAD_FIRST,
                     _best_by(early),
                     head_only=True,
@@ -158,8 +191,10 @@ class WorkMaker:
             )
         if alone:
             first = replace(t, steps=alone, evaluate_every=t.evaluate_every)
-            found.append(Phase(self._everything, [str(t.first)], first, self.folder))
-        found.append(Phase(self._everything, names, t, self.folder, best_by, before=alone, adapts=self.adapts))
+            own, parts = [str(t.first)], first_parts(self.config)
+            found.append(Phase(self._everything, own, first, *parts, self.folder, adapts=self.adapts, alone=True))
+        parts = self.config.optimiser, self.config.schedule
+        found.append(Phase(self._everything, names, t, *parts, self.folder, best_by, before=alone, adapts=self.adapts))
         return found
 
     def _everything(self) -> Prepared:

@@ -52,7 +52,8 @@ def shared_facts(model: Model) -> dict[str, Any]:
 
 
 def _named(model: Model) -> str:
-    kinds = {"experts": "sparse experts", "dense": "dense", "taps": "task adaptive parameter sharing"}
+    taps = "task adaptive parameter sharing"
+    kinds = {"experts": "sparse experts", "dense": "dense", "taps": taps, "taps_released": f"{taps} as released"}
     facts = shared_facts(model)
     if "layers" not in facts:
         return str(facts["backbone"])

@@ -20,7 +20,7 @@ from manylabel.task import kind_of, task_of
 from manylabel.task.wording import in_words_of
 from manylabel.text import EMBEDDERS
 from manylabel.training.optimise import OPTIMISERS, SCHEDULES
-from manylabel.training.phase import MEAN
+from manylabel.training.phase import MEAN, first_parts
 
 OF_EXPERTS, OF_LABELS = 0.01, 0.1  # shares of the training images that are held out where nobody says another
 
@@ -36,6 +36,7 @@ def resolve(config: Config) -> Config:
     config = replace(config, tasks={name: _task(name, task, several) for name, task in config.tasks.items()})
     _check_train(config)
     config = replace(config, train=replace(config.train, adapt=_adapt(config)))
+    _check_frozen_sharing(config)
     config = with_absolute_paths(
         replace(
             config,
@@ -60,6 +61,21 @@ def _adapt(config: Config) -> AdaptConfig:
     if adapt.held_out is not None or not (heads or adapt.enabled):
         return adapt
     return replace(adapt, held_out=OF_LABELS if heads else OF_EXPERTS)
+
+
+def _check_frozen_sharing(config: Config) -> None:
+    """Shared weights that are frozen must have learned something."""
+    experts = config.backbone.options.get("experts", {})
+    released = isinstance(experts, Mapping) and experts.get("sharing") == "taps_released"
+    if released and (config.backbone.freeze != "full" or (config.train.first is None and not _has_weights(config))):
+        raise ConfigError(
+            "backbone.options.experts.sharing=taps_released freezes what the tasks share after train.first (set it, with "
+            "train.first_steps), or as backbone.weights have it; and it needs backbone.freeze=full"
+        )
+
+
+def _has_weights(config: Config) -> bool:
+    return config.backbone.weights not in ("auto", "none")
 
 
 def _task(name: str, task: TaskConfig, several: bool) -> TaskConfig:
@@ -91,6 +107,14 @@ def _check_train(config: Config) -> None:
         raise ConfigError("train.first_steps: of which task? Name it with train.first")
     if t.first is not None and not (t.steps and t.first_steps):
         raise ConfigError("train.first: set train.first_steps, and train.steps for what follows")
+    if t.first is None and (t.first_optimiser or t.first_schedule):
+        raise ConfigError("train.first_optimiser and train.first_schedule: of which task? Name it with train.first")
+    for registry, part in zip((OPTIMISERS, SCHEDULES), first_parts(config), strict=True):
+        try:
+            registry.options(part)
+        except ConfigError as error:
+            error.args = (str(error).replace(f"{registry.section}.", f"train.first_{registry.section}."),)
+            raise
     if t.best_by is not None and t.best_by not in (*tasks, MEAN):
         raise ConfigError(f"train.best_by: there is no task {t.best_by!r}{closest(t.best_by, (*tasks, MEAN))}")
     if t.best_by is not None and t.keep != "best":

@@ -21,7 +21,7 @@ from manylabel import console
 from manylabel.allocator import keep_memory
 from manylabel.analysis.routing_probe import RoutingProbe
 from manylabel.backbone import native_bfloat16
-from manylabel.config import Config, dump, has_one_task, make_config
+from manylabel.config import Config, dump, has_one_task, left_out_of_heads, make_config
 from manylabel.error import ConfigError
 from manylabel.model import Model
 from manylabel.run.finish import finish
@@ -93,7 +93,10 @@ def train(
     if resume:
         config = reopen_folder(folder, recipe, settings, given, resolve)
     else:
-        config = resolve(make_config(choose_recipe(recipe, transfer, settings, given), settings, **given))
+        chosen = choose_recipe(recipe, transfer, settings, given)
+        config = resolve(make_config(chosen, settings, **given))
+        for left_out in left_out_of_heads(chosen, config):
+            console.warn(left_out)
         _check_length(config, settings, given)
     paths = [path for task in config.tasks.values() for path in (task.data.path, task.data.images)]
     check = partial(check_folder, folder, paths, overwrite, resume)
@@ -128,7 +131,7 @@ class _Run:
             return self._go(resume)
 
     def _go(self, resume: bool) -> RunResult:
-        self.config, data = read_data(self.config, self.folder, resume)
+        self.config, data = read_data(self.config, self.folder, resume, self.stop)
         config = self.config
         set_seed(config.train.seed)
         labels = {name: len(one.table.labels) for name, one in data.items()}
@@ -159,13 +162,15 @@ class _Run:
         tasks = "" if has_one_task(config) else f"; tasks: {', '.join(config.tasks)}"
         console.say(
             f"{b.name} ({b.freeze}) + {heads}: {everything / 1e6:.2f} M parameters, {trained / 1e6:.3f} M trained{tasks}"
+            f"{_mixed_in(model)}"
         )
 
     def _prepare_heads(self, model: Model, data: Mapping[str, TaskData], maker: WorkMaker) -> None:
         """What is wrong with loss or objects is found, and a fresh head hears what it may know of its images."""
         for name, one in data.items():
             with in_words_of(name, not has_one_task(self.config)):
-                task_of(self.config.tasks[name]).prepare(model.heads[name], one.table, maker.parts[name].train)
+                task = self.config.tasks[name]
+                task_of(task).prepare(model.heads[name], task, one.table, maker.parts[name].train)
 
     def _accelerator(self) -> Accelerator:
         trackers = list(self.config.train.trackers)
@@ -215,6 +220,18 @@ class _Run:
     def _shown_loss(self, p: Progress, name: str, loss: float) -> str:
         whose = "loss" if has_one_task(self.config) else name
         return f"{whose} {loss:.4f}" + (f" (k {p.k[name]})" if name in p.k else "")
+
+
+def _mixed_in(model: Model) -> str:
+    """The earlier stages that necks read, as the backbone has them."""
+    read = {
+        stage: model.backbone.reader.strides.get(stage)
+        for name in model.tasks
+        for stage in model.task(name).neck.stages
+    }
+    if not read:
+        return ""
+    return "; mixed in: " + ", ".join(f"{s} (stride {stride})" if stride else s for s, stride in read.items())
 
 
 def precision(config: Config) -> str:

@@ -24,16 +24,22 @@ KINDS = "biufU"  # truth values, numbers, text; no objects, which are pickles
 
 
 def read_npz(
-    path: Path, names: Iterable[str] | None = None, error: type[ManylabelError] = DataError, *, advice: str = ""
+    path: Path,
+    names: Iterable[str] | None = None,
+    error: type[ManylabelError] = DataError,
+    *,
+    advice: str = "",
+    perhaps: Iterable[str] = (),
 ) -> dict[str, np.ndarray]:
-    """The arrays by name, or those of `names`, each of which must be there. `advice`: what to do where it is damaged."""
+    """The arrays by name, or those of `names`, each of which must be there, and of `perhaps`, which need not. `advice`:
+    what to do where it is damaged."""
     then = f"; {advice}" if advice else ""
     with open_plain(path, error) as file:
         try:
             most = SPARE + GROWTH * path.stat().st_size
             with zipfile.ZipFile(file) as packed:
                 entries = {one.filename.removesuffix(".npy"): one for one in packed.infolist()}
-                wanted = list(entries) if names is None else list(names)
+                wanted = list(entries) if names is None else [*names, *(name for name in perhaps if name in entries)]
                 missing = [name for name in wanted if name not in entries]
                 if missing:
                     raise ValueError(f"it has no {missing[0]}")

@@ -119,7 +119,11 @@ class Task(ABC, Generic[TargetsT, EvidenceT, JudgedT]):
         """The same task, able to give targets and losses: `rows` of the table are what is learned."""
         return self
 
-    def prepare(self, head: Any, table: Table, rows: np.ndarray) -> None:
+    def without(self, unseen: np.ndarray) -> Any:
+        """The same task, which learns nothing of these labels [N] bool, not even that they are absent."""
+        return self
+
+    def prepare(self, head: Any, config: TaskConfig, table: Table, rows: np.ndarray) -> None:
         """What a fresh head may know of the images that it will learn."""
 
     @property

@@ -18,6 +18,7 @@ from manylabel.data.dataset import Batch, ImageDataset, image_dataset
 from manylabel.data.mix import mix_batch
 from manylabel.data.table import Table
 from manylabel.error import ConfigError, DataError
+from manylabel.head.prior import Prior
 from manylabel.labels import ABSENT, PRESENT, UNKNOWN, known, support
 from manylabel.loss import LOSSES, Loss, SoftmaxLoss
 from manylabel.metric import Judged, average_precision, fit_thresholds
@@ -45,6 +46,7 @@ class Lesson:
     loss: Loss | SoftmaxLoss
     augment: AugmentConfig
     fills: bool  # a mixture of what nobody said is absent, as the loss takes it
+    unseen: Tensor | None = None  # [N] bool: labels of which nobody says anything
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,19 @@ class Classification(Task[LabelTargets, Scores, Judged]):
         augment = mixing_allowed(config.augment, config.loss, matrix, say)
         return replace(self, lesson=Lesson(table.matrix, loss, augment, unknown_is_negative(config.loss)))
 
+    def without(self, unseen: np.ndarray) -> Any:
+        assert self.lesson is not None
+        hidden = torch.from_numpy(unseen)
+        if isinstance(self.loss, Loss):  # where labels compete, what is unknown is no candidate anyway
+            self.loss.unseen = hidden
+        return replace(self, lesson=replace(self.lesson, unseen=hidden))
+
+    def prepare(self, head: Any, config: TaskConfig, table: Table, rows: np.ndarray) -> None:
+        """How often each label is there."""
+        if getattr(head.options, "prior_bias", False):
+            filled = config.loss.options.get("unknown", "ignore") != "ignore"
+            head.expect(Prior.of(table.matrix[rows], compete=self.activation == "softmax", filled=filled))
+
     @property
     def loss(self) -> Loss | SoftmaxLoss:
         """Of a task that is learned."""
@@ -99,7 +114,7 @@ class Classification(Task[LabelTargets, Scores, Judged]):
         inputs, labels, told = batch.inputs, (states == PRESENT).float(), states != UNKNOWN
         if rng is not None and self.mixes:
             if self.lesson.fills:
-                told = torch.ones_like(told)
+                told = torch.ones_like(told) if self.lesson.unseen is None else (~self.lesson.unseen).expand_as(told)
             inputs, labels, told = mix_batch(inputs, labels, told, self.lesson.augment, rng)
         return LabelTargets(inputs.to(device), labels.to(device), told.to(device))
 

@@ -124,7 +124,7 @@ class Detection(Task[ObjectTargets, Objects, JudgedObjects]):
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
-    def prepare(self, head: Any, table: Table, rows: np.ndarray) -> None:
+    def prepare(self, head: Any, config: TaskConfig, table: Table, rows: np.ndarray) -> None:
         """How many objects an image has; masks that belong elsewhere stop the run here."""
         stored = ObjectReader(table)
         if self.masks:

@@ -147,7 +147,11 @@ def pack_optimiser(optimiser: Optimizer) -> Checkpoint:
         str(index): {name: value for name, value in entry.items() if not isinstance(value, Tensor)}
         for index, entry in state["state"].items()
     }
-    return Checkpoint(tensors, {"groups": state["param_groups"], "scalars": scalars})
+    groups = [
+        {name: value.item() if isinstance(value, Tensor) else value for name, value in group.items()}  # LAMB counts so
+        for group in state["param_groups"]
+    ]
+    return Checkpoint(tensors, {"groups": groups, "scalars": scalars})
 
 
 def unpack_optimiser(optimiser: Optimizer, packed: Checkpoint) -> None:

@@ -92,12 +92,13 @@ class Trainer:
         self.model, device = prepared.model.to(self.accelerator.device), self.accelerator.device
         if device.type == "cpu" and not (phase.head_only or self.model.backbone.frozen):
             self.model.backbone.quicken()
+        self.model.backbone.begin_phase(phase.alone)
         self.works = {name: work.learning(self.place.say) for name, work in prepared.works.items()}
         self.epoch_batches = {name: len(work.feeds.train) for name, work in self.works.items()}
         self.steps_per_epoch = -(-self.epoch_batches[phase.lead] // phase.train.accumulate)
         self.steps = phase.train.steps or self.steps_per_epoch * phase.train.epochs
-        self.plain_optimiser = OPTIMISERS.build(self.config.optimiser).build(TrainedPart(self.model, phase.head_only))
-        self.schedule = SCHEDULES.build(self.config.schedule).build(self.plain_optimiser, self.steps)
+        self.plain_optimiser = OPTIMISERS.build(phase.optimiser).build(TrainedPart(self.model, phase.head_only))
+        self.schedule = SCHEDULES.build(phase.schedule).build(self.plain_optimiser, self.steps)
         self.ema = Ema(self.model, phase.train.ema) if phase.train.ema else None
         self.accelerator.free_memory()  # it would keep the optimiser of the phase before
         self.optimiser = self.accelerator.prepare(self.plain_optimiser)
@@ -311,7 +312,8 @@ class Trainer:
     def _adapt(self, losses: dict[str, float]) -> dict[str, Any]:
         """Algorithm 1: each task's held-out loss decides how many experts it uses from now on."""
         adapt = self.config.train.adapt
-        may_grow = self.steps - self.state.step >= adapt.patience  # later, nobody could say what it brought
+        # Later, nobody could say what it brought; the algorithm does not ask.
+        may_grow = adapt.to_the_end or self.steps - self.state.step >= adapt.patience
         for name, change in self.model.backbone.observe(losses, adapt.every, may_grow).items():
             if change:
                 k = self.model.experts(name)

@@ -11,7 +11,7 @@ import numpy as np
 from manylabel.core.results import HistoryRow
 from manylabel.metric import Judged, measured
 from manylabel.mixing import mean_share, warnings
-from manylabel.training.gate_watch import collapse, gate_figures
+from manylabel.training.gate_watch import gate_figures, gate_warnings
 from manylabel.training.phase import MEAN, Phase
 from manylabel.training.scoring import Scored
 from manylabel.training.state import State
@@ -105,5 +105,5 @@ def sentences(
         where = f"step {row['step']}" if phase.train.steps else f"epoch {row['epoch']}/{phase.train.epochs}"
         whose = f"{name}: " if len(works) > 1 else ""
         found.append(f"{where}  {whose}loss {loss:.4f}  {works[name].task.goal} {told}  {row['seconds']:.1f} s")
-        found += [f"{whose}{sentence}" for sentence in (*collapse(one.use), *warnings(one.shares))]
+        found += [f"{whose}{sentence}" for sentence in (*gate_warnings(one.use), *warnings(one.shares))]
     return found

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import timm.optim
 import torch
+from torch import Tensor
 from torch.optim import Optimizer, lr_scheduler
 
 from manylabel.config import option
@@ -85,6 +87,26 @@ class Adam(AdamW):
         return torch.optim.Adam(parameter_groups(model, self.options), betas=(b1, b2), foreach=True)
 
 
+@OPTIMISERS.register("lamb")
+class Lamb(AdamW):
+    """Adam whose step in each layer is as long as the layer's weights say, for large batches (ImageNet A1 and A2)."""
+
+    @dataclass(frozen=True)
+    class Options(AdamW.Options):
+        max_grad_norm: float = option(1.0, "largest gradient norm of all weights together; 0 = off")
+
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            require(self.max_grad_norm >= 0, "optimiser.max_grad_norm", self.max_grad_norm, "0 or more")
+
+    options: Options
+
+    def build(self, model: Rated) -> Optimizer:
+        o = self.options
+        groups = parameter_groups(model, o)
+        return timm.optim.Lamb(groups, betas=(o.betas[0], o.betas[1]), max_grad_norm=o.max_grad_norm or None)
+
+
 @OPTIMISERS.register("sgd")
 class Sgd:
     """Stochastic gradient descent with momentum."""
@@ -110,9 +132,29 @@ def _follow(optimiser: Optimizer, share: Callable[[int], float]) -> lr_scheduler
     return lr_scheduler.LambdaLR(optimiser, share)
 
 
+class _WithMomentum(lr_scheduler.LambdaLR):
+    """The same, and every group's momentum (Adam's β1) is momentum(step)."""
+
+    def __init__(self, optimiser: Optimizer, share: Callable[[int], float], momentum: Callable[[int], float]) -> None:
+        self._momentum = momentum
+        super().__init__(optimiser, share)
+
+    def get_lr(self) -> list[float | Tensor]:  # torch asks at the start and at every step
+        value = self._momentum(self.last_epoch)
+        for group in self.optimizer.param_groups:
+            group |= {"betas": (value, group["betas"][1])} if "betas" in group else {"momentum": value}
+        return super().get_lr()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {key: value for key, value in super().state_dict().items() if key != "_momentum"}
+
+
 def _half_cosine(start: float, end: float, t: float) -> float:
     """From start (t = 0) to end (t = 1)."""
     return end + (start - end) * (1 + math.cos(math.pi * t)) / 2
+
+
+LEAST_MOMENTUM, MOST_MOMENTUM = 0.85, 0.95  # of torch's OneCycleLR
 
 
 @SCHEDULES.register("one_cycle")
@@ -124,26 +166,37 @@ class OneCycle:
         warm_up: float = option(0.2, "share of the steps that go up")
         start: float = option(1 / 25, "first rate as a share of the highest")
         end: float = option(1e-5, "last rate as a share of the highest")
+        part: float = option(1.0, "share of the cycle that the run takes, from its start")
+        cycle_momentum: bool = option(
+            False, "momentum, or Adam's β1, goes from 0.95 down to 0.85 as the rate rises, and back, as torch's does"
+        )
 
         def __post_init__(self) -> None:
             for name in ("warm_up", "start", "end"):
                 value = getattr(self, name)
                 require(0 <= value <= 1, f"schedule.{name}", value, "between 0 and 1")
+            require(0 < self.part <= 1, "schedule.part", self.part, "above 0 and at most 1")
 
     def __init__(self, options: Options) -> None:
         self.options = options
 
     def build(self, optimiser: Optimizer, steps: int) -> lr_scheduler.LRScheduler:
         o = self.options
-        last = max(steps - 1, 1)
+        last = max((steps - 1) / o.part, 1)
         top = o.warm_up * last
 
-        def share(step: int) -> float:
+        def cycle(first: float, highest: float, end: float, step: int) -> float:
             if step < top:
-                return _half_cosine(o.start, 1.0, step / top)
-            return _half_cosine(1.0, o.end, min((step - top) / max(last - top, 1), 1.0))
+                return _half_cosine(first, highest, step / top)
+            return _half_cosine(highest, end, min((step - top) / max(last - top, 1), 1.0))
 
-        return _follow(optimiser, share)
+        def share(step: int) -> float:
+            return cycle(o.start, 1.0, o.end, step)
+
+        def momentum(step: int) -> float:
+            return cycle(MOST_MOMENTUM, LEAST_MOMENTUM, MOST_MOMENTUM, step)
+
+        return _WithMomentum(optimiser, share, momentum) if o.cycle_momentum else _follow(optimiser, share)
 
 
 @SCHEDULES.register("cosine")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torch import nn
 
-from manylabel.config import TrainConfig
+from manylabel.config import Config, Part, TrainConfig
 from manylabel.model import Model
 from manylabel.training.work import TaskAtWork
 
@@ -28,11 +28,14 @@ class Phase:
     prepare: Callable[[], Prepared]
     active: Sequence[str]  # the tasks that are trained, the leading one first
     train: TrainConfig
+    optimiser: Part
+    schedule: Part
     folder: Path  # of its checkpoints and its history
     best_by: str | None = None  # whose figure chooses the weights that leave it, or MEAN; None = the last are kept
     head_only: bool = False
     before: int = 0  # steps of earlier phases in the same folder
     adapts: bool = False  # tasks find out how many experts they use
+    alone: bool = False  # one task before the others
     says: str = ""  # stands before what it says
 
     @property
@@ -41,6 +44,15 @@ class Phase:
 
 
 MEAN = "mean"  # of the tasks' goals
+
+
+def first_parts(config: Config) -> tuple[Part, Part]:
+    """Optimiser and schedule of the phase in which one task is trained before the others."""
+    t, optimiser, schedule = config.train, config.optimiser, config.schedule
+    return (
+        Part(optimiser.name, {**optimiser.options, **t.first_optimiser}),
+        Part(schedule.name, {**schedule.options, **t.first_schedule}),
+    )
 
 
 class TrainedPart:

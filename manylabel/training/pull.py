@@ -1,5 +1,5 @@
 """How hard each task pulls the weights that all share, and whether into different directions: their gradients in the last
-layers that have matrices, by length and cosine (AdaMV-MoE, Fig. 7)."""
+layers that have matrices, by length and cosine; of a transformer in its attention and norms (AdaMV-MoE, Fig. 7)."""
 
 from __future__ import annotations
 
@@ -51,12 +51,16 @@ class Pull:
 
 
 def _last_shared(model: Model) -> list[Tensor]:
-    """Trained weights of the backbone's last group of layers that has a matrix; none where nothing shared is trained."""
+    """Trained weights of the backbone's last group of layers that has a matrix; none where nothing shared is trained.
+
+    Without what the body says tasks use in different ways (experts), so that dense and sparse ones are compared alike.
+    """
     owned, groups = model.owners(), model.backbone.layer_groups()
+    common = getattr(model.backbone.body, "common", lambda _: True)
     shared = {
         name: p
         for name, p in model.backbone.body.named_parameters()
-        if p.requires_grad and f"backbone.body.{name}" not in owned and name in groups
+        if p.requires_grad and f"backbone.body.{name}" not in owned and name in groups and common(name)
     }
     matrices = [groups[name] for name, p in shared.items() if p.ndim > 1]
     return [p for name, p in shared.items() if groups[name] == max(matrices)] if matrices else []

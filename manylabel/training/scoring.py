@@ -54,7 +54,8 @@ def score(
 ) -> Scored:
     """In full precision, as predictions are."""
     model.eval()
-    load, mine = GateLoad(model.head.gates), _Found()
+    gates = model.head.gates
+    load, mine = GateLoad(gates, model.head.expert_similarity() if gates else ()), _Found()
     for batch in batches:
         mine.bad += batch.bad
         if len(batch):

@@ -32,19 +32,36 @@ class Parts:
     val: np.ndarray
 
     @classmethod
-    def of(cls, table: Table, share: float, seed: int, instead: str = "train.adapt.enabled=false") -> Parts:
+    def of(
+        cls,
+        table: Table,
+        share: float,
+        seed: int,
+        instead: str = "train.adapt.enabled=false",
+        order: np.ndarray | None = None,
+    ) -> Parts:
         """A fixed share of the training images is held out; 0 = all of them are learned. `instead`: the setting that does
-        without."""
-        if not share:
-            return cls(table.rows("train"), np.empty(0, np.int64), table.rows("val"))
-        rows = np.random.default_rng([seed, 1]).permutation(table.rows("train"))
-        count = round(share * len(rows))
-        if not 1 <= count < len(rows):
-            raise DataError(
-                f"{table.name}: {len(rows)} training images are too few to hold out {share:.1%} of them; set "
-                f"train.adapt.held_out higher, or {instead}"
-            )
-        return cls(np.sort(rows[count:]), np.sort(rows[:count]), table.rows("val"))
+        without. `order` [n]: which images are held out before others, those with 0 in any case."""
+        held = np.zeros(len(table), bool)
+        if share:
+            rows = np.random.default_rng([seed, 1]).permutation(table.rows("train"))
+            count = round(share * len(rows))
+            if order is not None:
+                rows = rows[np.argsort(order[rows], kind="stable")]
+                count = max(count, int((order[rows] == 0).sum()))
+            if not 1 <= count < len(rows):
+                raise DataError(
+                    f"{table.name}: {len(rows)} training images are too few to hold out {share:.1%} of them; set "
+                    f"train.adapt.held_out higher, or {instead}"
+                )
+            held[rows[:count]] = True
+        return cls.split(table, held)
+
+    @classmethod
+    def split(cls, table: Table, held: np.ndarray) -> Parts:
+        """`held` [n] bool: the training images that are held out."""
+        train = table.rows("train")
+        return cls(train[~held[train]], train[held[train]], table.rows("val"))
 
 
 @dataclass(frozen=True)
@@ -73,7 +90,8 @@ class TaskAtWork:
 
     def learning(self, say: Callable[[str], None]) -> TaskAtWork:
         """Able to give targets and losses."""
-        return replace(self, task=self.task.learning(self.config, self.table, self.parts.train, say))
+        task = self.task.learning(self.config, self.table, self.parts.train, say)
+        return replace(self, task=task if self.unseen is None else task.without(self.unseen))
 
     @property
     def never_trained(self) -> np.ndarray:

@@ -72,6 +72,41 @@ def test_bytes_and_floats_give_the_same_features() -> None:
         assert torch.equal(backbone(images).final, backbone(images / 255).final)
 
 
+@pytest.mark.parametrize("name", ["test_resnet", "test_vit", "moe_vit"])
+def test_colours_are_normalised_as_asked(name: str) -> None:
+    """By the statistics of its weights, by ImageNet's, or not at all; and what was chosen travels with the weights."""
+    image = torch.tensor([0.2, 0.5, 0.9]).view(1, 3, 1, 1)
+    own = _backbone(name).preprocess
+    told = {
+        "pretrained": (own.mean, own.std),
+        "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+        "unit": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
+    }
+    for how, (mean, std) in told.items():
+        backbone = _backbone(name, normalise=how)
+        assert (backbone.preprocess.mean, backbone.preprocess.std) == (mean, std)
+        expected = [(x - m) / s for x, m, s in zip((0.2, 0.5, 0.9), mean, std, strict=True)]
+        torch.testing.assert_close(backbone._normal(image).flatten(), torch.tensor(expected))
+
+
+def test_stochastic_depth_is_of_training_and_of_timms_models() -> None:
+    deep = Backbone(BackboneConfig(name="test_resnet", weights="none", freeze="full", drop_path=0.9))
+    x = torch.rand(4, 3, 64, 64)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for norm in (m for m in deep.modules() if isinstance(m, torch.nn.BatchNorm2d)):
+            norm.weight.fill_(1.0)  # timm's blocks begin as nothing beside their shortcuts
+        deep.train()
+        assert not torch.equal(deep(x).final, deep(x).final)
+        deep.eval()
+        assert torch.equal(deep(x).final, deep(x).final)
+    for name, message in (("vgg11", "knows no stochastic depth"), ("moe_vit", "for timm's models")):
+        with pytest.raises(ConfigError, match=message):
+            _backbone(name, freeze="full", drop_path=0.1)
+    with pytest.raises(ConfigError, match="backbone.drop_path must be 0 unless freeze=full"):
+        BackboneConfig(drop_path=0.1)
+
+
 @pytest.mark.parametrize(("freeze", "trained"), [("frozen", 0.0), ("partial", 0.5), ("full", 1.0)])
 def test_freezing(freeze: str, trained: float) -> None:
     backbone = Backbone(BackboneConfig(name="test_resnet", weights="none", freeze=freeze))  # type: ignore[arg-type]

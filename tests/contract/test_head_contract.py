@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from manylabel.config import make_config
 from manylabel.core.trace import Trace
 from manylabel.features import Features
 from manylabel.head import HEADS, Head
@@ -22,13 +23,17 @@ def _features(batch: int, seed: int = 0) -> Features:
     return Features({n: torch.randn(batch, c, SIZES[n], SIZES[n], generator=generator) for n, c in CHANNELS.items()})
 
 
+# Forms of a head that are made of other parts
+VARIANTS = {"hsq behind ml_decoder": make_config("hsq-ml-decoder").only.head}
+
+
 def _head(name: str, num_labels: int) -> Head:
     torch.manual_seed(0)
-    head: Head = HEADS.build(name, channels=CHANNELS, num_labels=num_labels)
+    head: Head = HEADS.build(VARIANTS.get(name, name), channels=CHANNELS, num_labels=num_labels)
     return head
 
 
-@pytest.mark.parametrize("name", HEADS.names())
+@pytest.mark.parametrize("name", [*HEADS.names(), *VARIANTS])
 @pytest.mark.parametrize("num_labels", [1, 2, 80, 1000])
 class TestHead:
     def test_gives_one_logit_per_label(self, name: str, num_labels: int) -> None:

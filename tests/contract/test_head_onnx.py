@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from manylabel.config import Part
+from manylabel.config import Part, make_config
 from manylabel.engine import export
 from manylabel.engine.onnx import OnnxEngine
 from manylabel.error import EngineError
@@ -40,12 +40,14 @@ VARIANTS: list[tuple[str, int, dict[str, Any]]] = [
     ("ml_decoder", 7, {**SMALL, "query": "text", "pooling": "shared", "random_queries": 3, "query_noise": 0.1}),
     ("ml_decoder", 7, {**SMALL, "query": "text", "pooling": "text", "groups": 3}),
     ("ml_decoder", 7, {**SMALL, "pooling": "text", "groups": 3}),
+    ("ml_decoder", 7, {**SMALL, "self_attention": True, "query": "learnable"}),
     ("hsq", 80, SMALL),
     ("hsq", 7, {**SMALL, "shared_experts": 3, "shared_reads": "shared", "task_experts": 2, "gate_hidden": 5}),
     ("hsq", 7, {**SMALL, "shared_experts": 3, "shared_reads": "shared", "shared_input": "pooled", "expert_hidden": 4}),
     ("hsq", 7, {**SMALL, "shared_experts": 3, "adaptive": True}),
     ("hsq", 1000, {**SMALL, "groups": 30, "classifier_hidden": 6}),
     ("hsq_linear", 5, SMALL),
+    ("hsq", 150, {**make_config("hsq-ml-decoder").only.head.options, **SMALL}),
 ]
 VARIANTS += [(name, 7, {}) for name in HEADS.names() if name not in {variant[0] for variant in VARIANTS}]
 

@@ -27,6 +27,8 @@ MIXUPS = [
     Part("rm", {"stages": ("stage1", "stage2"), "share": "label", "start": 0.1}),
     Part("rm", {"summary": "pool1d"}),
     Part("rm", {"summary": "mean", "normalise": False, "start": 0.0}),
+    Part("rm", {"alpha": "fixed", "start": 0.3}),
+    Part("rm", {"alpha": "beta", "beta": 0.4, "share": "label"}),
 ]
 VARIANTS = [*(Part(name) for name in NECKS.names() if name != "rm"), *MIXUPS]
 

@@ -92,7 +92,7 @@ def test_one_model_answers_for_many_threads(head: str, neck: str, inputs: str) -
         torch.testing.assert_close(answer, alone, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("sharing", ["experts", "dense", "taps"])
+@pytest.mark.parametrize("sharing", ["experts", "dense", "taps", "taps_released"])
 def test_one_model_of_several_tasks_answers_for_many_threads(sharing: str) -> None:
     recipe = copy.deepcopy(SMALL)
     recipe["backbone"]["options"]["experts"]["sharing"] = sharing

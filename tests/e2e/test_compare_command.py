@@ -35,12 +35,22 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_a_run_tells_what_its_gates_do(runs: dict[str, Path]) -> None:
     results = json.loads((runs["hsq-0"] / "results.json").read_text())
     assert [layer["experts"] for layer in results["experts"]["layers"]] == [4, 4]
-    assert all(0 <= layer["entropy"] <= 1 for layer in results["experts"]["layers"])
+    assert all(
+        0 <= layer[key] <= 1 for layer in results["experts"]["layers"] for key in ("label_entropy", "divergence")
+    )
+    assert all(layer["similarity"] > 0.5 for layer in results["experts"]["layers"])  # they begin near one another
     assert all(1 <= label["experts_allowed"] <= 3 for label in results["labels"])
     assert results["model"]["gmacs"] > 0
     line = json.loads((runs["hsq-0"] / "metrics.jsonl").read_text().splitlines()[-1])
-    assert {"gate_entropy_1", "gate_highest_2", "gates_collapsed_1", "experts_allowed"} <= set(line)
+    assert {
+        "gate_label_entropy_1",
+        "gate_divergence_1",
+        "expert_similarity_2",
+        "gates_collapsed_1",
+        "experts_allowed",
+    } <= set(line)
     assert "Which experts each label uses" in (runs["hsq-0"] / "report.html").read_text()
+    assert "Entropy of a label's weights" in (runs["hsq-0"] / "report.html").read_text()
     assert "Which experts each label uses" not in (runs["linear"] / "report.html").read_text()
     judged = manylabel("evaluate", runs["hsq-0"], "--json", runs["hsq-0"] / "again.json")
     assert judged.returncode == 0, judged.stderr
@@ -55,6 +65,7 @@ def test_compare_names_winners_and_losers(runs: dict[str, Path], tmp_path: Path)
     done = manylabel("compare", *runs.values(), "--pair", "red,green", "--out", out, "--resamples", "100")
     assert done.returncode == 0, done.stderr
     assert "gap between red and green" in done.stdout
+    assert all(f"{name} (at 0.5)" in done.stdout for name in ("CP", "CR", "CF1", "OP", "OR", "OF1"))
     found = json.loads((out / "comparison.json").read_text())
     assert [len(method["runs"]) for method in found["methods"]] == [1, 2]  # two seeds of one method
     assert found["resamples"] == 100

@@ -10,8 +10,8 @@ import pytest
 from command import manylabel
 from PIL import Image
 
+from benchmarks.explain import AREA, CENTRE, measure
 from manylabel import run
-from manylabel.bench.explain import AREA, CENTRE, measure
 from manylabel.data.scenes import draw_scene
 from manylabel.explain import Explainer
 from manylabel.explain.pointing import box_area, points_inside

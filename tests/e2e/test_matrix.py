@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import warm
 from PIL import Image
 
 import manylabel as ml
@@ -54,7 +53,7 @@ HEADS: dict[str, dict[str, Any]] = {
 VIT = {"size": "own", "layers": 4, "heads": 2, "width": 16, "hidden": 32, "patch": 8, "experts": {"count": 4}, "k": 2}
 AXES: dict[str, list[Any]] = {
     "backbone": ["test_efficientnet", "moe_vit"],
-    "neck": ["none", "rm"],
+    "neck": ["none", "rm", "concat"],
     "head": list(HEADS),
     "tasks": [1, 2],
     "inputs": ["pixels", "cache"],
@@ -109,7 +108,7 @@ def recipe_of(case: Case) -> dict[str, Any]:
         "data": SCENES,
         "batch_size": 2,
         "head": HEADS[head],
-        "neck": {"name": "rm", "stages": ["stage-2"]} if neck == "rm" else "none",
+        "neck": "none" if neck == "none" else {"name": neck, "stages": ["stage-2"]},
     }
     other = {"data": SCENES, "batch_size": 4}
     named = {"objects" if head == "cascade" else "labels": task, **({"more": other} if tasks == 2 else {})}
@@ -135,20 +134,7 @@ def trained(case: Case, out: Path, stop_after: int | None = None) -> None:
     if case[-1] == 1:
         _trained_here(recipe_of(case), out, stop_after)
         return
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    given = json.dumps([recipe_of(case), str(out), stop_after])
-    done = subprocess.run(
-        [*launcher, __file__, given],
-        env={
-            **os.environ,
-            "ACCELERATE_USE_CPU": "true",
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = warm.run(__file__, json.dumps([recipe_of(case), str(out), stop_after]), processes=2)
     assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -11,7 +11,7 @@ from manylabel import run
 from manylabel.model import TaskModel
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # a whole recipe: three minutes
 @pytest.mark.timeout(1200)
 def test_linear_probe_on_coco(coco_small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """59.1 mAP was measured with a bare script; the cache then trains heads without the backbone, in under a minute."""

@@ -266,7 +266,11 @@ def test_one_task_alone_and_several_are_compared(run: Path, tmp_path: Path) -> N
     both = [b["mean"] - a["mean"] for a, b in zip(several["figures"][1:], one["figures"][1:], strict=True)]
     assert one["change"] == pytest.approx(np.mean(both))
     assert several["seconds"] > 0
+    used = several["tasks"]["objects"]
+    assert 0 < used["backbone_parameters"] < used["active_parameters"]
     page = (tmp_path / "both" / "comparison.html").read_text()
+    assert "The first task against the mean of the others" in page
+    assert (tmp_path / "both" / "figures" / "plane.png").exists()
     assert page.startswith("<!doctype html")
     assert "alone" in page
     results = json.loads((alone / "results.json").read_text())
@@ -492,11 +496,53 @@ def _with_experts(options: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "sharing", [{"sharing": "dense"}, {"sharing": "taps"}, {"router": "agnostic"}, {"capacity": 0.0, "priority": True}]
+    "sharing",
+    [
+        {"sharing": "dense"},
+        {"sharing": "taps"},
+        {"router": "agnostic"},
+        {"router": "conditioned", "router_layers": 2, "hidden": 16},
+        {"capacity": 0.0, "priority": True},
+    ],
 )
 def test_other_ways_to_share_train(tmp_path: Path, sharing: dict[str, Any]) -> None:
     result = _train(tmp_path / "run", recipe=_with_experts(sharing), settings=["train.steps=2"])
     assert result.results["tasks"]["objects"]["figures"]["AP"] is not None
+
+
+def test_shared_weights_that_are_frozen_after_the_first_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TAPS as released: what one task has learned alone is as it was at the end; a stop between changes nothing."""
+    ends: list[dict[str, torch.Tensor]] = []
+    end = Trainer._end
+
+    def ended(self: Trainer) -> None:
+        end(self)
+        ends.append({name: tensor.clone() for name, tensor in self.model.state_dict().items() if ".mlp." in name})
+
+    monkeypatch.setattr(Trainer, "_end", ended)
+    settings = ["train.first=labels", "train.first_steps=2", "train.steps=2", "train.adapt.enabled=false"]
+    _train(tmp_path / "run", recipe=_with_experts({"sharing": "taps_released"}), settings=settings)
+    alone, both = ends
+    for name, tensor in alone.items():
+        own = name.rpartition(".delta.")[2]
+        rests = name.endswith(("weight", ".delta.labels", ".delta.objects"))
+        assert not rests or torch.equal(tensor, both[name]) == name.endswith("weight"), name
+        assert own not in ("labels", "objects") or not tensor.any()
+
+
+def test_a_fixed_number_of_experts_on_the_images_that_adaptive_selection_learns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`max_experts` = k holds out what the adaptive run does, and never lets a task grow."""
+    monkeypatch.setattr(TaskAtWork, "held_out_loss", lambda *_: 1.0)
+    found = {}
+    for name, most in (("adaptive", 0), ("fixed", 2)):
+        settings = ["train.adapt.every=1", f"train.adapt.max_experts={most}", "backbone.options.k=2"]
+        _train(tmp_path / name, recipe=SMALL, settings=settings)
+        found[name] = _history(tmp_path / name)
+    assert found["adaptive"][:2] == found["fixed"][:2]  # the same images and the same bits until the first growth
+    assert found["adaptive"][2]["k"] != {"labels": 2, "objects": 2}
+    assert all(row["k"] == {"labels": 2, "objects": 2} for row in found["fixed"])
 
 
 def test_any_head_on_top(tmp_path: Path) -> None:

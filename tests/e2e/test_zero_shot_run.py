@@ -91,6 +91,29 @@ def test_from_words_to_labels_never_trained(photos: Path, tmp_path: Path, words:
     assert given.predict(image)[0].labels[0].label == "anything"
 
 
+@pytest.mark.parametrize("grouping", ["order", "random", "cooccurrence", "text"])
+def test_seen_labels_score_the_same_beside_any_others(
+    photos: Path, tmp_path: Path, words: Path, zero_shot: list[str], grouping: str
+) -> None:
+    """With group queries, a label's companions are those of training, whoever is asked for."""
+    plain = [setting for setting in zero_shot if "random_queries" not in setting and "pooling" not in setting]
+    options = ["head.groups=2", "head.pooling=text", f"head.grouping={grouping}"]
+    run = ml.train(photos, out=tmp_path / "run", settings=[*plain, *options])
+    check_bundle_scores_as_its_run(run, photos)
+    predictor, image = ml.Predictor.load(run.folder), photos / "images" / "photo000.jpg"
+    known = {entry.label: entry.score for entry in predictor.predict(image)[0].labels}
+    for asked in (["red"], ["pink", "blue", "black"], ["black", "white", "green", "pink", "red"]):
+        found = {
+            entry.label: entry.score
+            for entry in predictor.for_labels(asked, text_file=str(words)).predict(image)[0].labels
+        }
+        assert set(found) == set(asked)
+        seen = [label for label in asked if label in ("red", "green", "blue")]
+        assert [found[label] for label in seen] == pytest.approx([known[label] for label in seen], abs=1e-5)
+    alone = predictor.for_labels(["white"], text_file=str(words)).predict(image)[0].labels  # ZSL
+    assert alone[0].score == pytest.approx(known["white"], abs=1e-5)
+
+
 def test_other_vectors_than_those_of_the_training_are_refused(
     photos: Path, tmp_path: Path, zero_shot: list[str]
 ) -> None:

@@ -103,12 +103,28 @@ def build(name: str, n: int, **options: Any) -> HSQ:
     return head
 
 
+def literal_group_queries(head: HSQ, given: Features, image: int) -> list[Tensor]:
+    """ML-Decoder, Eq. 4: fixed queries, a norm where self-attention was, cross-attention, feed-forward."""
+    decoder = head.transformer.decoder
+    e = literal.tokens(decoder.tokens, given, image, relu=True)
+    t = list(head.transformer.queries.weight)
+    for layer in decoder.layers:
+        t = [literal.layer_norm(layer.norm1, q + q) for q in t]
+        looked = literal.attention(layer.attention, t, e, e)
+        t = [literal.layer_norm(layer.norm2, q + a) for q, a in zip(t, looked, strict=True)]
+        t = [literal.layer_norm(layer.norm3, q + literal.feed_forward(layer.feed_forward, q)) for q in t]
+    return t
+
+
 def literal_logits(head: HSQ, given: Features) -> Tensor:
     """Every layer with both branches, each fed by its own branch of the layer before, as the paper says."""
     o, g = head.options, head.size
     rows = []
     for image in range(2):
-        x_t = literal.query_transformer(head.transformer, o, given, image)
+        if o.decoder == "ml_decoder":
+            x_t = literal_group_queries(head, given, image)
+        else:
+            x_t = literal.query_transformer(head.transformer, o, given, image)
         x_s = x_t
         if o.shared_reads == "shared" and o.shared_input == "pooled":
             x_s = [sum(x_t) / len(x_t)]
@@ -122,8 +138,19 @@ def literal_logits(head: HSQ, given: Features) -> Tensor:
     return torch.stack(rows)
 
 
+BEHIND_ML_DECODER: dict[str, Any] = {
+    "decoder": "ml_decoder",
+    "encoder_layers": 0,
+    "decoder_layers": 1,
+    "decoder_start": "queries",
+    "positions": False,
+    "decoder_norm": False,
+}
 VARIANTS: list[tuple[str, int, dict[str, Any]]] = [
     ("hsq", 5, {}),
+    ("hsq", 5, {**BEHIND_ML_DECODER, "shared_experts": 3}),
+    ("hsq", 9, {**BEHIND_ML_DECODER, "shared_experts": 3, "groups": 4, "grouping": "random", "decoder_layers": 2}),
+    ("hsq_linear", 5, {**BEHIND_ML_DECODER, "stages": ("stage4", "final")}),
     ("hsq", 5, {"decoder_start": "queries"}),
     ("hsq", 1, {"shared_experts": 1}),
     ("hsq", 5, {"shared_experts": 0}),

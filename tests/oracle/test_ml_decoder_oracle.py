@@ -64,11 +64,11 @@ def group_fully_connected(g: list[Tensor], group_weights: Tensor, num_classes: i
     return torch.cat(output)[:num_classes]
 
 
-def group_weights_zsl(words: Tensor, w: Tensor, groups: int, size: int) -> Tensor:
-    """Appendix L: group_weights[i // g, :, i % g] = W · wordvecs[i]."""
+def group_weights_zsl(words: dict[int, Tensor], w: Tensor, groups: int, size: int) -> Tensor:
+    """Appendix L: group_weights[i // g, :, i % g] = W · wordvecs[i], of the label at place i."""
     weights = torch.zeros(groups, len(w), size, dtype=torch.float64)
-    for i in range(len(words)):
-        weights[i // size, :, i % size] = w @ words[i]
+    for i, word in words.items():
+        weights[i // size, :, i % size] = w @ word
     return weights
 
 
@@ -85,25 +85,26 @@ def literal_words(head: MLDecoder) -> Tensor:
 
 
 def literal_logits(head: MLDecoder, given: Features) -> Tensor:
-    """Eq. 4 for every image; labels are put into the order of their slots first and back at the end."""
+    """Eq. 4 (Eq. 2 with self-attention) for every image; labels are read from their places at the end.
+
+    Groups of labels that were never trained come behind those of training. Where queries or weights are trained and not
+    made of words, such groups take those of the trained groups, from the first on (Table 8, rows 1 and 3).
+    """
     o = head.options
     n, size = head.num_labels, head.size
-    groups = -(-n // size)
     slot = (head.words.slot if hasattr(head, "words") else head.slot).tolist()
-    label_at = {s: i for i, s in enumerate(slot)}
-    words = literal_words(head)[[label_at[s] for s in range(n)]] if hasattr(head, "words") else None
+    groups = max(slot) // size + 1
+    words = dict(zip(slot, literal_words(head), strict=True)) if hasattr(head, "words") else {}
     if o.query == "text" and size == 1:
-        assert words is not None
-        queries = [torch.clamp(literal.linear(head.queries.project, word), min=0) for word in words]
+        queries = [torch.clamp(literal.linear(head.queries.project, words[i]), min=0) for i in range(n)]
     elif o.query == "text":
-        assert words is not None
         nothing = torch.zeros(o.dim // size, dtype=torch.float64)
         queries = []
         for k in range(groups):  # Eq. 5: q_k = concat({W_a · N_i}), zeros where no label is
-            parts = [
-                head.queries.project.weight @ words[i] if i < n else nothing for i in range(k * size, (k + 1) * size)
-            ]
-            queries.append(torch.cat(parts))
+            places = range(k * size, (k + 1) * size)
+            queries.append(
+                torch.cat([head.queries.project.weight @ words[i] if i in words else nothing for i in places])
+            )
     else:
         queries = list(head.queries.weight)
     rows = []
@@ -111,21 +112,30 @@ def literal_logits(head: MLDecoder, given: Features) -> Tensor:
         e = literal.tokens(head.tokens, given, image, relu=True)
         t = queries
         for layer in head.layers:
-            t = [literal.layer_norm(layer.norm1, q + q) for q in t]
+            looked = literal.attention(layer.self_attention, t, t, t) if o.self_attention else t
+            t = [literal.layer_norm(layer.norm1, q + a) for q, a in zip(t, looked, strict=True)]
             looked = literal.attention(layer.attention, t, e, e)
             t = [literal.layer_norm(layer.norm2, q + a) for q, a in zip(t, looked, strict=True)]
             t = [literal.layer_norm(layer.norm3, q + literal.feed_forward(layer.feed_forward, q)) for q in t]
+        t = [t[k % len(t)] for k in range(groups)]
         if o.pooling == "text":
-            assert words is not None
             weights = group_weights_zsl(words, head.pool.project.weight, groups, size)  # Eq. 6
         elif o.pooling == "shared":
             weights = torch.stack([head.pool.weight[0]] * groups)
         else:
-            weights = head.pool.weight
-        in_slots = group_fully_connected(t, weights, n)
-        logits = torch.stack([in_slots[slot[i]] for i in range(n)])
-        rows.append(logits + head.pool.bias)
+            weights = torch.stack([head.pool.weight[k % len(head.pool.weight)] for k in range(groups)])
+        in_slots = group_fully_connected(t, weights, groups * size)
+        rows.append(torch.stack([in_slots[slot[i]] for i in range(n)]) + literal_bias(head))
     return torch.stack(rows)
+
+
+def literal_bias(head: MLDecoder) -> Tensor:
+    """One for all, or each trained label's own."""
+    bias = head.pool.bias
+    if head.options.pooling != "own" or getattr(head, "unseen", None) is None:
+        return bias
+    seen = head.words.seen.tolist()
+    return torch.stack([bias[seen.index(i)] if i in seen else 0 * bias[0] for i in range(head.num_labels)])
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------
@@ -152,6 +162,18 @@ VARIANTS: list[tuple[int, dict[str, Any]]] = [
     (7, {"query": "fixed", "pooling": "text", "groups": 3}),
     (6, {"query": "text", "pooling": "shared", "word_space": "mixture", "temperature": 0.3}),
     (7, {"query": "text", "pooling": "text", "groups": 3, "word_space": "mixture"}),
+    (7, {"query": "learnable", "self_attention": True}),  # Eq. 2, the transformer decoder
+    (7, {"query": "learnable", "self_attention": True, "groups": 3, "layers": 2}),
+    (6, {"query": "text", "self_attention": True}),
+]
+UNSEEN: list[dict[str, Any]] = [
+    {"query": "text", "pooling": "shared"},
+    {"query": "text", "pooling": "own", "groups": 4},  # Table 8, row by row
+    {"query": "text", "pooling": "shared", "groups": 4},
+    {"query": "learnable", "pooling": "text", "groups": 4},
+    {"query": "text", "pooling": "text", "groups": 4},
+    {"query": "text", "pooling": "text", "groups": 4, "word_space": "mixture", "grouping": "random"},
+    {"query": "fixed", "pooling": "text", "groups": 10, "self_attention": True, "grouping": "text"},
 ]
 
 
@@ -170,6 +192,27 @@ class TestAgainstTheLiteralVersion:
         (head(features()).logits * pull).sum().backward()
         (literal_logits(exact, features()) * pull).sum().backward()
         literal.assert_same_gradients(head, exact)
+
+
+@pytest.mark.parametrize("options", UNSEEN, ids=str)
+def test_labels_that_training_never_told(options: dict[str, Any]) -> None:
+    head = build(11, np.arange(11) % 3 == 1, **options).eval()
+    assert head.unseen is not None
+    expected = literal_logits(copy.deepcopy(head).double(), features())
+    assert (head(features()).logits - expected).abs().max() < 1e-5
+
+
+def test_a_transformer_decoder_trains_its_self_attention() -> None:
+    """Queries differ, and are queries, keys and values alike (Eq. 2): each part of the self-attention gets a gradient."""
+    head = build(5, query="learnable", self_attention=True).train()
+    head(features()).logits.square().sum().backward()
+    among = head.layers[0].self_attention
+    assert among is not None
+    for part in (among.query, among.key, among.value, among.out):
+        assert part.weight.grad is not None
+        assert part.weight.grad.abs().max() > 1e-6
+    first = among.among(head.queries.weight)
+    assert (first[0] - first[1]).abs().max() > 1e-3
 
 
 def test_padding_of_the_last_group_gets_no_gradient() -> None:

@@ -51,6 +51,7 @@ VARIANTS: list[tuple[int, dict[str, Any]]] = [
     (5, {"self_attention": True}),
     (4, {"self_attention": True, "encoder_layers": 0, "decoder_layers": 1}),
     (5, {"positions": False}),
+    (5, {"decoder_norm": False}),
     (3, {"stages": ("stage4", "final")}),
     (3, {"stages": ("stage4", "final"), "earlier": "beside"}),
     (5, {"decoder_start": "queries", "self_attention": True}),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 import torch
+import warm
+from warm import Warm
 
 from manylabel.error import CheckpointError
 from manylabel.training import checkpoint as checkpoint_module
@@ -36,13 +35,12 @@ def test_ck1_thirty_kills_in_a_save_loop(tmp_path: Path) -> None:
     rng = random.Random(0)
     last = -1
     for _ in range(30):
-        process = subprocess.Popen(
-            [sys.executable, "-c", SAVE_LOOP, str(tmp_path), str(last + 1)],
-            stdout=subprocess.PIPE,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        assert process.stdout is not None
-        process.stdout.readline()
+        said = tmp_path.with_suffix(".out")
+        said.write_text("")
+        process = Warm("-c", SAVE_LOOP, tmp_path, str(last + 1), out=said)
+        while not said.read_text():
+            assert process.poll() is None
+            time.sleep(0.01)
         time.sleep(0.02 + 0.15 * rng.random())
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -99,7 +97,7 @@ except CheckpointError as error:
 def test_ck2_the_system_refuses_to_write_more(tmp_path: Path) -> None:
     _folder_with_two(tmp_path)
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-    answer = subprocess.run([sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True)
+    answer = warm.run("-c", FULL_DISK, tmp_path)
     assert "previous checkpoint is untouched" in answer.stdout, answer.stderr
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import warm
 import yaml
 from shard_files import make_samples, write_parquet_shards
 from small_tasks import SMALL
@@ -40,9 +41,12 @@ if accelerator.is_main_process:
 
 
 def _launch(processes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable]
-    if processes > 1:
-        command += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    return warm.run(*arguments, processes=processes)
+
+
+def _launch_for_real(processes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """As the docs say it."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
     return subprocess.run([*command, *arguments], capture_output=True, text=True, env=environment, timeout=300)
 
@@ -55,7 +59,8 @@ def test_mt2_nine_images_on_two_processes(photos: Path, tmp_path: Path, tiny_set
     found = {}
     for processes in (1, 2):
         out = tmp_path / f"{processes}.npz"
-        answer = _launch(processes, str(script), str(photos), str(out), *tiny_settings)
+        launch = _launch if processes == 1 else _launch_for_real
+        answer = launch(processes, str(script), str(photos), str(out), *tiny_settings)
         assert answer.returncode == 0, answer.stderr
         found[processes] = np.load(out)
     assert found[2]["rows"].tolist() == [0, 1, 2, 4, 5, 6, 7, 8]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import warm
+from warm import Warm
 
 from manylabel import run
 from manylabel.error import CheckpointError, ConfigError, DataError, ManylabelError
@@ -91,7 +91,7 @@ def test_ck4_accumulation_and_other_optimisers(
 
 
 def _command(photos: Path, out: Path, settings: list[str], resume: bool) -> list[str]:
-    arguments = [sys.executable, "-m", "manylabel", "train"]
+    arguments = ["-m", "manylabel", "train"]
     arguments += ["--resume", "--out", str(out)] if resume else [str(photos), "--out", str(out)]
     if not resume:
         for setting in settings:
@@ -106,22 +106,22 @@ def test_ck5_sigkill_in_mid_epoch_again_and_again(photos: Path, tmp_path: Path, 
     settings = [*tiny_settings, *AUGMENTED, "backbone.freeze=full", "train.epochs=6", "train.batch_size=4"]
     settings += ["train.checkpoint_minutes=0", "data.workers=0", "data.validation_share=0.17"]
     whole, cut, log = tmp_path / "whole", tmp_path / "cut", tmp_path / "log.txt"
-    subprocess.run(_command(photos, whole, settings, False), check=True, capture_output=True)
+    assert warm.run(*_command(photos, whole, settings, False)).returncode == 0
     for kill in range(10):
         goal = _newest(cut) + 3
         with _running(_command(photos, cut, settings, resume=kill > 0), log) as process:
             _wait_until(lambda goal=goal: _newest(cut) >= goal, process, log)
             process.send_signal(signal.SIGKILL)
             assert process.wait() == -signal.SIGKILL
-    subprocess.run(_command(photos, cut, settings, True), check=True, capture_output=True)
+    assert warm.run(*_command(photos, cut, settings, True)).returncode == 0
     assert _weights(cut) == _weights(whole)
 
 
 @contextmanager
-def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _running(command: list[str], log: Path) -> Iterator[Warm]:
     """As a group of processes that does not outlive the test; what it complains of goes into `log`."""
-    with open(log, "wb") as complaints:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=complaints, start_new_session=True)
+    log.write_text("")
+    process = Warm(*command, err=log)
     try:
         yield process
     finally:
@@ -130,7 +130,7 @@ def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
         process.wait()
 
 
-def _wait_until(reached: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_until(reached: Callable[[], bool], process: Warm, log: Path) -> None:
     until = time.monotonic() + PATIENCE
     while not reached():
         assert process.poll() is None, f"it ended with {process.returncode}: {log.read_text()}"
@@ -143,7 +143,7 @@ def _newest(out: Path) -> int:
 
 
 def _seconds_to_end(
-    photos: Path, folder: Path, settings: list[str], signal_it: Callable[[subprocess.Popen[bytes]], None], code: int
+    photos: Path, folder: Path, settings: list[str], signal_it: Callable[[Warm], None], code: int
 ) -> float:
     """How long a run in its second epoch takes to save everything and to end, once it gets that signal."""
     out, log = folder / "run", folder / "log.txt"
@@ -177,7 +177,7 @@ def test_ck6_a_signal_to_the_whole_group_saves_too(
 ) -> None:
     """As systemd or `timeout` send it: the worker processes end at the same moment."""
 
-    def signal_all(process: subprocess.Popen[bytes]) -> None:
+    def signal_all(process: Warm) -> None:
         time.sleep(0.1 * attempt)
         os.killpg(process.pid, signal.SIGTERM)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import warm
 import yaml
 from command import TINY, manylabel
 from net.kept_runs import ARCHIVE, unpack
@@ -365,7 +364,7 @@ def own_loss() -> Iterator[str]:
 
 def elsewhere(script: str, *arguments: Path) -> str:
     """What another process says, in which nobody registered anything."""
-    done = subprocess.run([sys.executable, "-c", script, *map(str, arguments)], capture_output=True, text=True)
+    done = warm.run("-c", script, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -6,8 +6,6 @@ import io
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import warm
 from command import TINY, manylabel, settings
 from conftest import write_csv, write_labelled_photos
 from PIL import Image
@@ -282,14 +281,7 @@ def test_two_processes_count_as_one_does(photos: Path, moved: Path, tmp_path: Pa
     asked = [*TINY, "train.epochs=1", "data.workers=0"]
     for name, script, given in (("train", TRAIN, (photos, run, *asked)), ("evaluate", EVALUATE, (run, moved))):
         (tmp_path / f"{name}.py").write_text(script)
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-        answer = subprocess.run(
-            [*command, tmp_path / f"{name}.py", *given],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"},
-            timeout=300,
-        )
+        answer = warm.run(tmp_path / f"{name}.py", *given, processes=2)
         assert answer.returncode == 0, answer.stderr
         said = answer.stdout
     assert f"FOUND {_trained_on(run)} 0 48" in said

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from command import manylabel
+from command import settings as settings_of
 
-from manylabel.config import Part, config_of, dump, load_recipe, make_config, plain, recipe_names
+from manylabel.config import Part, config_of, dump, left_out_of_heads, load_recipe, make_config, plain, recipe_names
 from manylabel.error import ConfigError
+from manylabel.head.query2label import QueryOptions
 from manylabel.run import resolve
 
 
@@ -140,6 +143,43 @@ def test_another_head_drops_the_old_heads_options(tmp_path: Path) -> None:
     recipe = tmp_path / "r.yaml"
     recipe.write_text("loss: {name: asl, gamma_negative: 2}\n")
     assert make_config(str(recipe), loss={"name": "bce"}).only.loss == Part("bce")
+
+
+def test_another_head_keeps_what_both_have_and_says_what_goes() -> None:
+    """Table 1 of HSQ: its baseline at the same width, layers and dropout is a command."""
+    recipe = "hsq-r10t"
+    old = make_config(recipe).only.head.options
+    for given, settings in (({}, ["head.name=query2label"]), ({"head": "query2label"}, [])):
+        config = make_config(recipe, settings, **given)
+        new = config.only.head
+        assert new.name == "query2label"
+        assert new.options == {key: value for key, value in old.items() if key in QueryOptions.__dataclass_fields__}
+        assert new.options["dim"] == 512
+        (said,) = left_out_of_heads(recipe, config)
+        gone = [key for key in old if key not in new.options]
+        assert gone
+        assert said.startswith("the recipe is for hsq: query2label has no ")
+        assert all(f"{key}={old[key]}" in said for key in gone)
+        resolve(config)
+    changed = make_config(recipe, ["head.hidden=64", "head.name=query2label"])
+    assert changed.only.head.options["hidden"] == 64
+    assert left_out_of_heads(recipe, make_config(recipe)) == []
+    assert left_out_of_heads(None, make_config(None, ["head.name=hsq"])) == []
+
+
+def test_what_another_head_leaves_out_is_said_when_a_run_begins(
+    photos: Path, tmp_path: Path, tiny_settings: list[str]
+) -> None:
+    out = manylabel(
+        "train",
+        photos,
+        "--recipe",
+        "laptop",
+        "--out",
+        tmp_path / "run",
+        *settings_of(*tiny_settings, "head.name=ml_decoder"),
+    )
+    assert "the recipe is for linear: ml_decoder has no attention=0.5, so that is left out" in out.stderr
 
 
 def test_lists_of_numbers_can_be_given_with_commas() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from manylabel.config import DataConfig, parse
 from manylabel.data.builder import TableBuilder
+from manylabel.data.part import chosen_images
 from manylabel.data.read.label_file import read_label_file
 from manylabel.data.read.split_file import is_split_file, with_split_file
 from manylabel.data.read.text_file import decode_json
@@ -44,9 +45,8 @@ def load_data(path: str | Path, **options: Any) -> Table:
 
 def read_table(config: DataConfig) -> Table:
     """The table that config.path names: 'scenes', a label file, or a folder in a format we know."""
-    if config.path == "scenes":
-        return with_split_file(read_scenes(config), config)
-    return with_split_file(open_data(config).table(), config)
+    table = read_scenes(config) if config.path == "scenes" else open_data(config).table()
+    return chosen_images(with_split_file(table, config), config)
 
 
 def open_data(config: DataConfig) -> TableBuilder:

@@ -16,7 +16,15 @@ from manylabel.config import DataConfig
 from manylabel.console import counting
 from manylabel.data.finder import image_root
 from manylabel.data.read.open_images_classes import Classes
-from manylabel.data.read.open_images_rows import BOX_COLUMNS, LABEL_COLUMNS, read_answer, read_box, rows_at_hand
+from manylabel.data.read.open_images_rows import (
+    BOX_COLUMNS,
+    LABEL_COLUMNS,
+    NO,
+    YES,
+    read_answer,
+    read_box,
+    rows_at_hand,
+)
 from manylabel.data.record import Box, Format, Reading, Record, Thing
 from manylabel.data.source import FileSource
 from manylabel.data.table import SPLITS
@@ -24,7 +32,7 @@ from manylabel.data.walk import is_folder, walk_images
 from manylabel.error import DataError, DecodeError
 from manylabel.labels import UNKNOWN
 
-NO, YES = 1, 2
+PEOPLE = NO | YES
 MOST_FOLDERS = 50  # with more inside it, a folder is no Open Images and need not be searched
 
 
@@ -37,6 +45,7 @@ class _Files:
     labels: list[Path] = field(default_factory=list)
     boxes: list[Path] = field(default_factory=list)
     trainable: list[Path] = field(default_factory=list)
+    machine: list[Path] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)  # notes about files that are not read
 
     @classmethod
@@ -61,7 +70,7 @@ class _Files:
             if "class-descriptions" in name:
                 self.classes.append(path)
             elif "machine-imagelabels" in name:
-                self.ignored.append(f"{path.name} holds labels that a machine made; they are not used")
+                self.machine.append(path)
             elif "annotations-human-imagelabels" in name:
                 self.labels.append(path)
             elif "annotations-bbox" in name:
@@ -125,17 +134,17 @@ class _Images:
 class _Content:
     """Everything the files say about the images at hand."""
 
-    def __init__(self, classes: Classes, images: _Images, clip: bool) -> None:
-        self.images, self.files = images, images.files
-        self.said: dict[int, dict[int, int]] = {}  # image → label → NO, YES or both, as people said
+    def __init__(self, classes: Classes, images: _Images, config: DataConfig) -> None:
+        self.images, self.files, self.sure = images, images.files, config.machine_labels
+        self.said: dict[int, dict[int, int]] = {}  # image → label → all that was said of it
         self.boxes: dict[int, list[tuple[int, Box | None, bool]]] = {}  # image → label, box, crowd
-        self.machine = 0  # rows left out because no person made them
+        self.machine = 0  # rows left out because no person made them, and no machine was sure enough
         with counting("reading label files", len(self.files.labels) + len(self.files.boxes)) as advance:
             for path in self.files.labels:
                 self._read_labels(path, classes)
                 advance(1)
             for path in self.files.boxes:
-                self._read_boxes(path, classes, clip)
+                self._read_boxes(path, classes, config.boxes == "clip")
                 advance(1)
 
     def _read_labels(self, path: Path, classes: Classes) -> None:
@@ -143,13 +152,14 @@ class _Content:
             label = classes.label(row[at["LabelName"]], path, line)
             if label is None:
                 continue
-            answer = read_answer(f"{path.name}, row {line}", row[at["Source"]], row[at["Confidence"]].strip())
-            if answer is None:
+            where, confidence = f"{path.name}, row {line}", row[at["Confidence"]].strip()
+            answer = read_answer(where, row[at["Source"]], confidence, self.sure)
+            if not answer:
                 self.machine += 1
                 continue
             self.images.spoken_of(image, path)
             said = self.said.setdefault(image, {})
-            said[label] = said.get(label, 0) | (YES if answer else NO)
+            said[label] = said.get(label, 0) | answer
 
     def _read_boxes(self, path: Path, classes: Classes, clip: bool) -> None:
         for line, image, at, row in rows_at_hand(path, self.images.number, BOX_COLUMNS):
@@ -162,20 +172,24 @@ class _Content:
 
     def notes(self) -> Iterator[str]:
         if self.machine:
-            yield f"{self.machine} rows with labels that a machine made are not used"
+            less = "" if self.sure is None else f" with less confidence than {self.sure:g}"
+            yield f"{self.machine} rows with labels that a machine made{less} are not used"
         if empty := sum(box is None for boxes in self.boxes.values() for _, box, _ in boxes):
             yield f"{empty} boxes without area are left out; their labels are kept"
         boxed = {(image, label) for image, boxes in self.boxes.items() for label, _, _ in boxes}
-        both = ((i, label) for i, said in self.said.items() for label, answers in said.items() if answers == YES | NO)
+        both = (
+            (i, label) for i, said in self.said.items() for label, answers in said.items() if answers & PEOPLE == PEOPLE
+        )
         if undecided := sum(pair not in boxed for pair in both):
             yield f"{undecided} labels were verified as present and as absent; they count as unknown"
         if silent := sum(path is None for path in self.images.file):
-            yield f"{silent} images without a verified label are left out"
+            verified = "verified " if self.sure is None else ""
+            yield f"{silent} images without a {verified}label are left out"
 
     def record(self, image: int, path: Path, names: tuple[str, ...], source: FileSource) -> Record:
         key, boxes, said = self.images.keys[image], self.boxes.get(image, []), self.said.get(image, {})
         boxed = dict.fromkeys(label for label, _, _ in boxes)
-        present = boxed | dict.fromkeys(label for label, answers in said.items() if answers == YES)
+        present = boxed | dict.fromkeys(label for label, answers in said.items() if _is_there(answers))
         size = None
         if any(box is not None for _, box, _ in boxes):
             with suppress(DecodeError):  # such images are dropped later, with their reason
@@ -185,7 +199,9 @@ class _Content:
             key=key,
             where=f"{path.name}, ImageID {PurePosixPath(key).stem}",
             present=tuple(names[label] for label in present),
-            absent=tuple(names[label] for label, answers in said.items() if answers == NO and label not in boxed),
+            absent=tuple(
+                names[label] for label, answers in said.items() if answers & PEOPLE == NO and label not in boxed
+            ),
             split=self.images.split(image),
             things=tuple(
                 Thing(names[label], (box[0] * width, box[1] * height, box[2] * width, box[3] * height), crowd)
@@ -194,6 +210,11 @@ class _Content:
             ),
             size=size,
         )
+
+
+def _is_there(answers: int) -> bool:
+    """People before machines; where people disagree, nobody knows."""
+    return answers & PEOPLE in (0, YES)
 
 
 def open_open_images(path: Path, config: DataConfig) -> Reading:
@@ -206,9 +227,13 @@ def open_open_images(path: Path, config: DataConfig) -> Reading:
         raise DataError(f"{path}: no *-annotations-human-imagelabels.csv and no *-annotations-bbox.csv; fetch them")
     source = FileSource(image_root(files.home, [], config, notes))
     notes += files.ignored
+    if config.machine_labels is None:
+        notes += [f"{found.name} holds labels that a machine made; they are not used" for found in files.machine]
+    else:
+        files.labels += files.machine
     classes = Classes.read(files.classes, files.trainable[-1] if files.trainable else None, notes)
     images = _Images(source.root, files)
-    content = _Content(classes, images, config.boxes == "clip")
+    content = _Content(classes, images, config)
     if not any(images.file):
         raise DataError(
             f"{source.root} holds {len(images.keys)} images, none of which has a label in "

@@ -59,12 +59,17 @@ def _refuse_other_length(path: Path, line: int, row: list[str], header: list[str
         )
 
 
-def read_answer(where: str, source: str, confidence: str) -> bool | None:
-    """Whether a person said that the label is there; None where no person said anything."""
+NO, YES, MACHINE = 1, 2, 4  # who said what of a label: people that it is not there or that it is, a machine that it is
+
+
+def read_answer(where: str, source: str, confidence: str, sure: float | None) -> int:
+    """NO, YES or MACHINE; 0 for a row that does not count. `sure`: the confidence from which on a machine's label counts."""
     found = ANSWERS.get(confidence)
     if found is None and not 0 < number_in(confidence, f"{where}, Confidence") < 1:
         raise DataError(f"{where}: Confidence {confidence!r} is neither 1 (present) nor 0 (absent); mend it")
-    return None if source == "machine" else found
+    if found is not None and source != "machine":
+        return YES if found else NO
+    return MACHINE if sure is not None and float(confidence) >= sure else 0
 
 
 def read_box(where: str, row: list[str], at: Mapping[str, int], clip: bool) -> Box | None:

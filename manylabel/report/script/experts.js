@@ -1,6 +1,6 @@
 // How much each label's gate uses each expert, as logarithms, with the mean over labels as the last row (HSQ, Fig. 5).
 function expertsChart() {
-  const { experts, gates, layers, allowed } = data.experts;
+  const { experts, gates, layers, allowed, entropies } = data.experts;
   let chosen = 0;
   const buttons = [...document.querySelectorAll("#expert-layers button")];
   const names = [...gates, "mean of all"], rows = names.length, columns = experts.length;
@@ -43,7 +43,8 @@ function expertsChart() {
       hover(svg, find, (hit, event) => {
         if (!hit) return;
         const may = allowed && hit.row < gates.length ? `; may use ${allowed[hit.row]} shared experts` : "";
-        tip(event, shorten(names[hit.row], 60), `${experts[hit.k]}: ${share(values[hit.row][hit.k])}${may}`);
+        const even = entropies.length && hit.row < gates.length ? `; entropy ${share(entropies[chosen][hit.row])}` : "";
+        tip(event, shorten(names[hit.row], 60), `${experts[hit.k]}: ${share(values[hit.row][hit.k])}${may}${even}`);
       });
       return svg;
     });

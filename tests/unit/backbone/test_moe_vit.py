@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from manylabel.backbone.moe_vit import Block, MoeViT
-from manylabel.backbone.taps import START, THRESHOLD, TapsLinear, is_unchanged, sharing_cost, turn_of, with_changes
+from manylabel.backbone.taps import FORMS, TapsLinear, is_unchanged, sharing_cost, taps_layers, turn_of, with_changes
 from manylabel.backbone.vit_size import SIZES, VitSize, size_of, sparse_layers
 from manylabel.backbone.vit_weights import begin_with
 from manylabel.config import ExpertsConfig, VitConfig
@@ -151,7 +151,8 @@ def test_taps_changes_a_layer_where_a_task_wants_it() -> None:
     body = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU(), torch.nn.Linear(4, 2))
     x = torch.randn(3, 4)
     before = body(x)
-    with_changes(body, ["a", "b"])
+    form = FORMS["taps"]
+    with_changes(body, ["a", "b"], form)
     with turn_of("a"):
         torch.testing.assert_close(body(x), before)  # nothing is changed to begin with
     layer = body[0]
@@ -162,12 +163,92 @@ def test_taps_changes_a_layer_where_a_task_wants_it() -> None:
         with turn_of("b"):
             torch.testing.assert_close(body(x), before)
         assert not torch.allclose(body(x), before)
-        layer.score["a"].data.fill_(THRESHOLD / 2)
+        layer.score["a"].data.fill_(form.threshold / 2)
         torch.testing.assert_close(body(x), before)  # not worth its cost any more
     torch.testing.assert_close(body(x), before)  # nobody's turn
     assert is_unchanged(layer, "a")
     assert not is_unchanged(layer, "b")
-    assert float(sharing_cost(body, "b").detach()) == pytest.approx(START)
+    assert float(sharing_cost(body, "b").detach()) == pytest.approx(form.start)
     with turn_of("a"):
         (body(x).sum() + sharing_cost(body, "a")).backward()
     assert layer.score["a"].grad is not None
+
+
+def test_taps_as_released() -> None:
+    """MLPs alone, scores from 1 with a threshold of 0.05; shared weights learn while one task is alone, then rest."""
+    vit = _vit(ExpertsConfig(sharing="taps_released"), labels=32, objects=32).train()
+    with_changes(vit.blocks, ["labels", "objects"], FORMS["taps_released"])
+    layers = {name: one for name, one in vit.named_modules() if isinstance(one, TapsLinear)}
+    assert set(layers) == {f"blocks.{i}.mlp.fc{j}" for i in range(4) for j in (1, 2)}
+    assert {float(one.score[task].detach()) for one in layers.values() for task in ("labels", "objects")} == {1.0}
+    x, one = torch.randn(2, 3, 32, 32), vit.blocks[0].mlp.fc1
+    for alone in (True, False):
+        for layer in taps_layers(vit.blocks):
+            layer.begin_phase(alone)
+        vit.zero_grad(set_to_none=True)
+        vit(x, "labels")[0].square().sum().backward()
+        assert (one.weight.grad is not None) == alone
+        assert (one.delta["labels"].grad is not None) == (not alone)
+        assert one.delta["objects"].grad is None
+        assert one.bias.grad is not None
+    one.delta["labels"].data.fill_(0.1)
+    moved = vit(x, "labels")[0]
+    one.score["labels"].data.fill_(0.06)
+    torch.testing.assert_close(vit(x, "labels")[0], moved)
+    one.score["labels"].data.fill_(0.04)
+    assert not torch.allclose(vit(x, "labels")[0], moved)
+
+
+# --- the paper's tables -------------------------------------------------------------------------------------------------
+
+BESIDE = 7870  # parameters of Table 1 beside the layers, for each channel of a token: (13.67 − 10.65) M / 384
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "hidden", "dense", "large"),
+    [
+        ("small*", 480, 1920, 13.67, 20.41),
+        ("small", 480, 1920, 24.32, 37.03),
+        ("base", 900, 3600, 91.10, 123.87),
+        ("uvit-base", 480, 1920, 34.96, 53.66),
+    ],
+)
+def test_large_dense_is_a_wider_token(name: str, width: int, hidden: int, dense: float, large: float) -> None:
+    """Table 1's parameters of Dense and Large Dense: a wider MLP alone could not have them."""
+    for options, told in (({}, dense), ({"width": width, "hidden": hidden}, large)):
+        size = size_of(VitConfig(size=name, **options))  # type: ignore[arg-type]
+        with torch.device("meta"):
+            vit = MoeViT(size, 16, DENSE, {"labels": 224})
+        layers = sum(p.numel() for p in vit.blocks.parameters())
+        assert (layers + BESIDE * size.width) / 1e6 == pytest.approx(told, abs=0.03)
+
+
+def test_one_expert_is_a_dense_network() -> None:
+    """Table 4's E = 1: the same outputs and gradients as MTL-ViT, and a balance that costs nothing."""
+    sparse = _vit(ExpertsConfig(count=1), labels=32, objects=32).train()
+    dense = _vit(labels=32, objects=32).train()
+    own = dense.state_dict()
+    for number in sparse.sparse:
+        bank = sparse.blocks[number].mlp.experts
+        own[f"blocks.{number}.mlp.fc1.weight"] = bank.weight1[0].detach().T
+        own[f"blocks.{number}.mlp.fc2.weight"] = bank.weight2[0].detach().T
+    for name, tensor in sparse.state_dict().items():
+        if name in own:
+            own[name] = tensor
+    dense.load_state_dict(own)
+    x, grads = torch.randn(2, 3, 32, 32), []
+    for vit in (dense, sparse):
+        y, costs = vit(x, "objects", 1)
+        y.square().sum().backward()
+        grads.append((y, vit.blocks[0].attn.qkv.weight.grad, vit.embed["objects"].position.grad))
+        assert all(float(cost.detach()) == 0 for cost in costs.values())
+    for a, b in zip(*grads, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_m3vits_experts_are_as_wide_as_a_token() -> None:
+    """16 of them, four for a token: as many products as the MLP has."""
+    vit = _vit(ExpertsConfig(count=16, hidden=16, router="conditioned"), labels=32, objects=32)
+    assert vit.blocks[1].mlp.experts.weight1.shape == (16, 16, 16)
+    assert not torch.allclose(vit.blocks[1].router(torch.zeros(1, 16), "labels", 4).logits, torch.zeros(1, 16))
+    assert vit(torch.randn(1, 3, 32, 32), "objects", 4)[0].shape == (1, 4, 4, 16)

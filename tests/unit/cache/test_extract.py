@@ -9,10 +9,12 @@ from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
+import warm
 
 from manylabel.cache import Announcement, FeatureCache, cached_features, extract, stage_file
 from manylabel.cache.engine_choice import choose_engine
@@ -366,9 +368,8 @@ def test_an_extraction_that_was_killed_goes_on(photos: Path, tmp_path: Path, tin
     script.write_text(KILLED)
 
     def go(mode: str, cache: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "MANYLABEL_CACHE": str(tmp_path / cache)}
-        command = [sys.executable, str(script), str(photos), mode, *tiny_settings]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        with mock.patch.dict(os.environ, MANYLABEL_CACHE=str(tmp_path / cache)):
+            return warm.run(script, photos, mode, *tiny_settings)
 
     assert go("die", "killed").returncode == -9
     resumed, whole = go("live", "killed"), go("live", "whole")

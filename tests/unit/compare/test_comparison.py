@@ -12,11 +12,15 @@ import yaml
 
 from manylabel.compare import compare_runs, methods_of, read_run
 from manylabel.compare.bootstrap import drawn_ap, draws, interval
+from manylabel.compare.figure_file import write_figure_file
 from manylabel.compare.figures import draw_figures
 from manylabel.compare.label_file import write_label_file
+from manylabel.core.comparison import figure_of
 from manylabel.error import DataError
-from manylabel.labels import ABSENT, PRESENT, UNKNOWN
-from manylabel.metric import average_precision
+from manylabel.evaluation import describe, judge
+from manylabel.labels import ABSENT, PRESENT, UNKNOWN, LabelSpace
+from manylabel.metric import average_precision, f1_scores
+from manylabel.printing_comparison import print_comparison
 from manylabel.report.comparison_page import losing, write_comparison_page
 from manylabel.score_file import read_scores, write_scores
 
@@ -86,8 +90,8 @@ def test_a_comparison_end_to_end(tmp_path: Path) -> None:
     assert row["surely_worse"] == 1
     assert [label["name"] for label in losing(row)] == ["cow"]
     assert row["mAP"]["low"] < row["mAP"]["change"] < row["mAP"]["high"]
-    better = row["better"]
-    assert row["pairs_together"] == better * (better - 1) // 2
+    kept = 4 - row["worse"]
+    assert row["pairs_together"] == kept * (kept - 1) // 2
     assert found["pairs"][0]["gap"]["hsq shared_experts=4"] > 10
     assert found["methods"][0]["train_seconds"] == 5
     assert found["methods"][0]["mAP_deviation"] is not None
@@ -103,6 +107,115 @@ def test_a_comparison_end_to_end(tmp_path: Path) -> None:
     lines = (tmp_path / "labels.csv").read_text().splitlines()
     assert len(lines) == 5
     assert lines[0].startswith("label,support,ap: hsq shared_experts=0")
+
+
+# Average precisions of the HSQ paper's Table 3, in its order: Q2L-TResL and HSQ-CvN
+VOC = [
+    "aero",
+    "bike",
+    "bird",
+    "boat",
+    "bottle",
+    "bus",
+    "car",
+    "cat",
+    "chair",
+    "cow",
+    "table",
+    "dog",
+    "horse",
+    "mbike",
+    "person",
+    "plant",
+    "sheep",
+    "sofa",
+    "train",
+    "tv",
+]
+Q2L = [
+    99.9,
+    98.9,
+    99.0,
+    98.4,
+    87.7,
+    98.6,
+    98.8,
+    99.1,
+    84.5,
+    98.3,
+    89.2,
+    99.2,
+    99.2,
+    99.2,
+    99.3,
+    90.2,
+    98.8,
+    88.3,
+    99.5,
+    95.5,
+]
+HSQ = [
+    99.9,
+    99.9,
+    97.2,
+    99.4,
+    84.1,
+    99.1,
+    98.3,
+    99.1,
+    84.9,
+    100.0,
+    91.2,
+    99.2,
+    99.9,
+    99.9,
+    99.2,
+    88.0,
+    100.0,
+    91.6,
+    99.8,
+    97.8,
+]
+
+
+def test_pairs_are_counted_as_the_paper_counts_them(tmp_path: Path) -> None:
+    """'Our model improves 105 pairs of labels': 15·14/2, and 15 labels are no worse only if the three ties count."""
+    runs = []
+    for number, figures in enumerate((Q2L, HSQ)):
+        run = write_run(tmp_path / str(number), {}, shared_experts=number)
+        (run / "scores.npz").unlink()
+        (run / "details.json").unlink()
+        told = json.loads((run / "results.json").read_text())
+        told["labels"] = [{"name": n, "ap": ap, "support": 30} for n, ap in zip(VOC, figures, strict=True)]
+        (run / "results.json").write_text(json.dumps(told))
+        runs.append(read_run(run))
+    (row,) = compare_runs(methods_of(runs), resamples=0)["differences"]
+    assert (row["better"], row["worse"]) == (12, 5)
+    assert row["pairs_together"] == 105
+    assert row["pairs_share"] == pytest.approx(100 * 105 / 190, abs=1e-3)
+
+
+def test_figures_of_the_top_three_stand_beside_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Table 2 of the HSQ paper: CF1 and OF1 of all, and of the top 3."""
+    runs = []
+    for number in range(2):
+        run = write_run(tmp_path / str(number), {}, shared_experts=number)
+        scores = read_scores(run)
+        assert scores is not None
+        told = judge(scores.scores, scores.matrix, LabelSpace(tuple(LABELS)), np.full(4, 0.5), fitted_here=True)
+        results = describe("run", {"name": "photos", "split": "val", "images": 300}, {"head": "hsq"}, dict(told))
+        (run / "results.json").write_text(json.dumps(results, default=str))
+        runs.append(read_run(run))
+    found = compare_runs(methods_of(runs), resamples=0)
+    at_three = f1_scores(scores.scores, scores.matrix, top_k=3)
+    for place, value in (("top3.CF1", at_three.CF1), ("top3.OF1", at_three.OF1)):
+        assert figure_of(found["methods"][1], place) == pytest.approx(100 * value, abs=1e-3)
+    print_comparison(found, losing)
+    assert "CF1 (at 0.5, top 3)" in capsys.readouterr().out
+    page = write_comparison_page(found, [], tmp_path / "comparison.html").read_text()
+    assert "OF1 (at 0.5, top 3)" in page
+    write_figure_file(found, tmp_path / "figures.csv")
+    assert "top3.CF1" in (tmp_path / "figures.csv").read_text()
 
 
 def test_resolutions_become_a_line(tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ def test_presets_of_adaptive_selection() -> None:
     config = make_config(own, ["train.adapt.preset=reference", "train.adapt.every=70"])
     asked = config.train.adapt
     assert config.backbone.options["k"] == 2  # over the recipe's own
-    assert (asked.every, asked.patience, asked.start) == (70, 5000, 40000)
+    assert (asked.every, asked.patience, asked.start, asked.to_the_end) == (70, 5000, 0, True)
     assert (asked.min_decrease, asked.max_experts) == (0, 0)
     with pytest.raises(ConfigError, match=r"train\.adapt\.preset cannot be 'papers'.*paper"):
         make_config(_values(train={**STEPS, "adapt": {"preset": "papers"}}))
@@ -307,5 +307,7 @@ def test_stored_settings_of_earlier_versions_are_renamed() -> None:
     assert (config.train.steps, config.train.evaluate_every, config.train.keep) == (7, 3, "last")
     assert config.optimiser.options["backbone_rate"] == 1
     assert config.train.weigh_costs  # as that version did
+    preset = {**_values(), "train": {**STEPS, "adapt": {"preset": "reference", "enabled": True, "patience": 5000}}}
+    assert not make_config(migrated(preset)).train.adapt.to_the_end  # which that version's presets did not know
     one = config_of(migrated({"task": "single_label", "data": {"path": "scenes"}}))
     assert one.only.kind == "single_label"

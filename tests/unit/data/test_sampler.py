@@ -47,6 +47,29 @@ def test_every_row_is_seen_once_up_to_padding(sizes: list[int], world: int, wind
     ]
 
 
+@pytest.mark.parametrize("world", [1, 2, 4])
+@pytest.mark.parametrize("count", [12, 13])
+def test_repeated_augmentation_takes_copies_of_a_part_of_the_rows(world: int, count: int) -> None:
+    """As many rows as before, of a third of them; no two copies are varied alike, in this epoch or another."""
+    seen: dict[int, list[tuple[int, int]]] = {}
+    for epoch in range(2):
+        parts = [
+            EpochBatches(np.arange(count), 4, shuffle=True, seed=1, rank=rank, world=world, repeats=3)
+            for rank in range(world)
+        ]
+        for part in parts:
+            part.epoch = epoch
+        pairs = [[pair for batch in part for pair in batch] for part in parts]
+        assert {len(each) for each in pairs} == {-(-count // world)}
+        interleaved = [each[i] for i in range(len(pairs[0])) for each in pairs][:count]
+        rows = [row for _, row in interleaved]
+        assert len(set(rows)) == -(-count // 3)
+        assert rows[0] == rows[1] == rows[2] != rows[3]
+        assert len(set(interleaved)) == count
+        seen[epoch] = interleaved
+    assert not set(seen[0]) & set(seen[1])
+
+
 @pytest.mark.parametrize("world", [1, 2, 3])
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_a_process_opens_only_its_share_of_the_blocks(world: int, shuffle: bool) -> None:

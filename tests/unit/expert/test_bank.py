@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from manylabel.expert import ExpertBank, GateLoad, Gates, start_alike
-from manylabel.expert.load import LoadSummary
 
 
 @pytest.mark.parametrize("hidden", [None, 3])
@@ -52,14 +51,3 @@ def test_load_is_the_mean_weight() -> None:
     assert use is not None
     assert (use.gates, use.images) == (gates, 10)
     assert np.allclose(use.layers[0], weights.double().mean(dim=0).numpy())
-
-
-def test_summaries_tell_even_from_collapsed_gates() -> None:
-    even, one = np.full((5, 4), 0.25), np.tile([0.97, 0.01, 0.01, 0.01], (5, 1))
-    assert LoadSummary.of(even) == LoadSummary(pytest.approx(1), pytest.approx(0.25), 0)
-    assert LoadSummary.of(one).collapsed == 5
-    assert LoadSummary.of(one).highest > 0.9
-    assert LoadSummary.of(one).entropy < 0.2
-    each_its_own = np.eye(4)  # every gate has chosen, but not the same: nothing is lost
-    assert LoadSummary.of(each_its_own).entropy == pytest.approx(1)
-    assert LoadSummary.of(each_its_own).collapsed == 4

@@ -49,13 +49,38 @@ def test_noise_in_training_only(noise: float) -> None:
 
 
 def test_every_task_has_its_own_weights_or_all_have_one() -> None:
-    x, own, one = torch.randn(6, 16), build().eval(), build(per_task=False).eval()
+    x, own, one = torch.randn(6, 16), build().eval(), build(kind="agnostic").eval()
     assert not torch.equal(own(x, "classify", 1).logits, own(x, "detect", 1).logits)
     assert torch.equal(one(x, "classify", 1).logits, one(x, "detect", 1).logits)
     assert [len(list(router.parameters())) for router in (own, one)] == [2, 1]
     own(x, "detect", 1).weight.sum().backward()
     assert own.gate["classify"].grad is None
     assert own.gate["detect"].grad.abs().sum() > 0
+
+
+def test_one_router_may_read_which_task_it_is() -> None:
+    """M³ViT's: the task as one of T behind the token, and one set of weights."""
+    router, x = build(kind="conditioned").eval(), torch.randn(6, 16)
+    (g,) = router.parameters()
+    for number, task in enumerate(TASKS):
+        literal = torch.stack([g @ torch.cat([token, torch.eye(2)[number]]) for token in x])
+        torch.testing.assert_close(router(x, task, 1).logits, literal)
+
+
+@pytest.mark.parametrize("kind", ["task", "agnostic", "conditioned"])
+def test_routers_of_several_layers(kind: str) -> None:
+    router, x = build(kind=kind, layers=3).eval(), torch.randn(6, 16)
+    whose = "detect" if kind == "task" else "every"
+    first, _, second, _ = router.before[whose]
+    read = torch.cat([x, torch.eye(2)[1].expand(6, -1)], dim=1) if kind == "conditioned" else x
+    hidden = torch.nn.functional.gelu(read @ first.weight.T + first.bias)
+    hidden = torch.nn.functional.gelu(hidden @ second.weight.T + second.bias)
+    routing = router(x, "detect", 2)
+    torch.testing.assert_close(routing.logits, hidden @ router.gate[whose].T)
+    torch.testing.assert_close(routing.hidden, hidden)
+    routing.weight.sum().backward()
+    assert all(p.grad is not None for name, p in router.named_parameters() if "classify" not in name)
+    assert all(p.grad is None for name, p in router.named_parameters() if "classify" in name)
 
 
 def test_a_start_that_prefers_nobody_by_much() -> None:
@@ -81,10 +106,10 @@ def test_more_experts_than_there_are(k: int) -> None:
         build()(torch.randn(2, 16), "detect", k)
 
 
-@pytest.mark.parametrize("per_task", [True, False])
-def test_an_unknown_task(per_task: bool) -> None:
+@pytest.mark.parametrize("kind", ["task", "agnostic", "conditioned"])
+def test_an_unknown_task(kind: str) -> None:
     with pytest.raises(ConfigError, match="no router for task 'detct'; did you mean 'detect'"):
-        build(per_task=per_task)(torch.randn(2, 16), "detct", 1)
+        build(kind=kind)(torch.randn(2, 16), "detct", 1)
 
 
 @pytest.mark.parametrize("tasks", [["a", "a"], ["a.b"], ["keys"]])

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from manylabel.config import Part
+from manylabel.config import Part, make_config
 from manylabel.core.trace import Trace
 from manylabel.error import ConfigError
 from manylabel.expert import ExpertUse, GateLoad
 from manylabel.features import Features
 from manylabel.head import HEADS, HSQ, LabelKnowledge
+from manylabel.head.group_decoder import DecoderLayer as MLDecoderLayer
+from manylabel.head.group_queries import GroupQueries
 from manylabel.head.hybrid_sharing import HybridSharingLayer
 
 SMALL: dict[str, Any] = {"dim": 16, "heads": 4, "hidden": 20, "layer_dims": (6, 5), "dropout": 0.0}
@@ -50,6 +52,18 @@ def test_thousands_of_labels_share_a_hundred_gates() -> None:
     assert experts == sum(
         p.numel() for layer in head.layers for p in layer.parameters()
     )  # they do not grow with labels
+
+
+def test_ten_thousand_labels_behind_ml_decoders_group_queries() -> None:
+    config = make_config("hsq-ml-decoder").only.head
+    head = HEADS.build(
+        Part("hsq", {**config.options, "dim": 16, "hidden": 16}), channels={"final": 9}, num_labels=10_000
+    )
+    assert isinstance(head.transformer, GroupQueries)
+    assert head.transformer.queries.weight.shape == (100, 16)
+    assert not head.transformer.queries.weight.requires_grad  # random but fixed
+    assert isinstance(head.transformer.decoder.layers[0], MLDecoderLayer)
+    assert head(features(1)).logits.shape == (1, 10_000)
 
 
 def test_labels_of_a_group_can_be_those_seen_together() -> None:
@@ -165,6 +179,10 @@ def test_a_group_adapts_to_the_mean_of_its_labels() -> None:
         ({"adaptive": True, "shared_experts": 1}, "2 or more with adaptive"),
         ({"adaptive": True, "task_experts": 0}, "1 or more with adaptive"),
         ({"groups": 9}, "more than the 4 labels"),
+        (
+            {"decoder": "ml_decoder"},
+            "set head.encoder_layers=0 head.decoder_start=queries head.positions=false head.decod",
+        ),
     ],
 )
 def test_wrong_settings_are_named(options: dict[str, Any], message: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from manylabel.bench.heads import pair
+from benchmarks.heads import pair
 from manylabel.config import Part
 from manylabel.error import ConfigError
 from manylabel.features import FINAL, Features
@@ -83,6 +83,8 @@ def test_zero_shot_asks_one_query_per_label_unless_told_otherwise() -> None:
         (7, {"query": "text"}, r"text vectors of the labels"),
         (7, {"query_noise": 0.1}, r"head.query=text"),
         (7, {"random_queries": 3, "query": "text"}, r"head.pooling=shared"),
+        (7, {"query_cutout": 0.2}, r"head.query_cutout vary text queries"),
+        (7, {"query_cutout": 1.0, "query": "text", "pooling": "shared"}, r"head.query_cutout must be"),
         (7, {"grouping": "cooccurrence", "groups": 2}, "training images"),
         (7, {"token_dropout": 1.0}, "token_dropout"),
     ],
@@ -97,7 +99,10 @@ def test_labels_that_do_not_fit_into_a_word_query_are_refused() -> None:
         build(100, words(100), query="text", pooling="text", groups=2)
 
 
-@pytest.mark.parametrize("options", [{}, {"query": "text"}, {"pooling": "text"}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"query": "text"}, {"pooling": "text"}, {"query": "text", "pooling": "shared", "self_attention": True}],
+)
 def test_unseen_labels_need_a_zero_shot_head(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"zero_shot.unseen.*head.query=text"):
         build(4, LabelKnowledge(words(4).vectors, unseen=np.arange(4) > 2), **options)

@@ -14,6 +14,7 @@ import torch
 from explained import bundle, photos
 
 from manylabel.data.decode import decode
+from manylabel.data.given_image import read_images
 from manylabel.engine.export import export_onnx
 from manylabel.engine.outputs import PIXELS, LogitOutputs
 from manylabel.inference.predictor import Predictor
@@ -99,7 +100,10 @@ def _answers(predictor: Predictor, folder: Path) -> list[dict[str, object]]:
     """What Predictor says; and in the folder, what a program without torch needs to say the same."""
     given, preprocess = predictor.bundle, predictor.bundle.preprocess
     images = [folder / "photo.jpg", np.asarray(decode(folder / "photo.jpg")), folder / "missing.jpg"]
-    pixels = torch.stack([predictor.of().read(image)[1][1] for image in images[:2]])  # type: ignore[misc]
+    prepared = predictor.of().prepared
+    pixels = torch.stack(
+        [prepared(image.picture) for image in read_images(images[:2], predictor.of().at_least) if image.picture]
+    )
     np.save(folder / "expected.npy", pixels.numpy())
     np.save(folder / "logits.npy", predictor.of().engine(pixels.numpy())["logits"])
     example = torch.zeros(2, 3, preprocess.size, preprocess.size, dtype=torch.uint8)

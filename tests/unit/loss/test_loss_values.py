@@ -163,6 +163,16 @@ class TestUnknown:
         kept = [[True, True, True, True], [True, False, True, True]]  # the second label: 0.6 > 0.5, the third is not
         assert value(loss, X, Y, KNOWN) == value(make(name), X, AS_ABSENT, kept)
 
+    @pytest.mark.parametrize("unknown", ["negative", "selective"])
+    def test_nothing_is_guessed_of_unseen_labels(self, name: str, unknown: str) -> None:
+        """The second label is unseen: a constant logit there takes no place among the likeliest, and costs nothing."""
+        loss = make(name, unknown=unknown, selective_prior=1.0, selective_top_k=1)
+        loss.unseen = torch.tensor([False, True, False, False])
+        x = [[3.0, 9.0, 0.5, 1.5], [-1.0, 9.0, -0.5, 0.1]]  # the likeliest that may be guessed: 1.5
+        told = [[True, False, True, False], [True, False, False, False]]
+        kept = [[True, False, True, unknown == "negative"], [True, False, True, True]]
+        assert value(loss, x, Y, told) == value(make(name), x, AS_ABSENT, kept)
+
     def test_selective_never_touches_known_labels(self, name: str) -> None:
         loss = make(name, [9] * 4, [10] * 4, unknown="selective", selective_top_k=100)
         assert value(loss, X, Y, KNOWN) == value(make(name), X, Y, KNOWN)

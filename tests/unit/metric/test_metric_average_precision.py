@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import precision_recall_curve as sklearn_curve
 
-from manylabel.bench.metrics import make_case, peak_bytes
+from benchmarks.metrics import make_case, peak_bytes
 from manylabel.metric import (
     average_precision,
     average_precisions,

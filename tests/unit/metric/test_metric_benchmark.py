@@ -11,8 +11,8 @@ from clock import Clock
 from clock import clock as clock
 from rich.console import Console
 
-from manylabel.bench import metrics
-from manylabel.bench.table import Row, interleave, less_is_better, print_table, write_rows
+from benchmarks import metrics
+from benchmarks.table import Row, interleave, less_is_better, print_table, write_rows
 from manylabel.error import ManylabelError
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from manylabel.bench.metrics import make_case, peak_bytes
+from benchmarks.metrics import make_case, peak_bytes
 from manylabel.metric import calibration, label_calibration_error
 
 

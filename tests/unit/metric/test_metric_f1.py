@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import precision_recall_fscore_support
 
-from manylabel.bench.metrics import peak_bytes
+from benchmarks.metrics import peak_bytes
 from manylabel.metric import F1, f1_at_k, f1_of_decisions, f1_scores, per_label, per_label_of_decisions
 
 

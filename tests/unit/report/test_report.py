@@ -101,6 +101,11 @@ def details(names: list[str]) -> dict[str, Any]:
             "gates": names,
             "layers": [[[0.2, 0.8] for _ in names], [[0.999, 0.001] for _ in names]],
             "allowed": [1 for _ in names],
+            "entropies": [[0.7 for _ in names], [0.01 for _ in names]],
+            "summaries": [
+                {"state": "mixed", "label_entropy": 0.7, "divergence": 0.1, "similarity": None},
+                {"state": "collapsed", "label_entropy": 0.01, "divergence": 0.0, "similarity": -0.02},
+            ],
         },
         "history": [{"epoch": 1, "loss": 0.21, "mAP": 40.1, "rate": 0.001, "seconds": 1.2}],
         "mistakes": [
@@ -362,6 +367,16 @@ def changed(values: dict[str, Any], **changes: Any) -> dict[str, Any]:
             {"experts": {"experts": ["a"], "gates": ["b"], "layers": [[[0.5, 0.5]]]}},
             "must be 1 rows of 1 numbers",
         ),
+        (
+            results(NAMES),
+            {"experts": {"experts": ["a"], "gates": ["b"], "layers": [[[0.5]]], "entropies": [[0.5, 0.5]]}},
+            "details.experts.entropies has 2 entries for 1 gates",
+        ),
+        (
+            results(NAMES),
+            {"experts": {"experts": ["a"], "gates": ["b"], "layers": [[[0.5]]], "summaries": [{"state": "mixed"}]}},
+            "details.experts.summaries lacks the key 'label_entropy'",
+        ),
         (results(NAMES), {"history": [{"loss": 1}]}, r"details.history\[0\] lacks the key 'epoch'"),
         (results(NAMES), {"mistakes": [{"kind": "odd"}]}, "must be 'missed' or 'false alarm'"),
         (results(NAMES), {"mistakes": [{"kind": "missed", "score": 0.1}]}, "lacks the key 'file'"),
@@ -380,6 +395,17 @@ def test_files_become_a_page_beside_them_or_where_asked(tmp_path: Path) -> None:
     out = report_from_files(tmp_path, tmp_path / "new" / "folder" / "r.html")
     assert "curves-chart" in out.read_text().split("<script", 1)[0]
     assert [path.name for path in out.parent.iterdir()] == ["r.html"]
+
+
+def test_what_gates_do_is_said_in_words(tmp_path: Path) -> None:
+    words = Tags(page(results(NAMES), details(NAMES), tmp_path)).words
+    said = " ".join(" ".join(words).split())
+    assert "Layer 1: mixed gates." in said
+    assert "Layer 2: collapsed gates. Most labels give nearly all weight to the same expert." in said
+    assert "cosine between experts -0.02" in said
+    before = {**details(NAMES)["experts"]}
+    del before["entropies"], before["summaries"]
+    assert "mixed gates" not in page(results(NAMES), {**details(NAMES), "experts": before}, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["results.json", "details.json"])

@@ -17,6 +17,7 @@ from manylabel.data.table import Table
 from manylabel.labels import LabelSpace
 from manylabel.metric import Judged
 from manylabel.task import Classification, MultiLabel, Scores, SingleLabel, task_of, together, total_of
+from manylabel.task.classification import LabelTargets
 
 CPU = torch.device("cpu")
 MATRIX = np.array([[1, 0, -1], [0, 1, 1], [-1, -1, -1], [1, 0, 0]], np.int8)
@@ -63,6 +64,17 @@ def test_what_is_half_unknown_is_not_mixed_unless_the_loss_takes_it_as_absent() 
     assert len(said) == 1
     assert task.targets(batch(0, 2), CPU, np.random.default_rng(0)).known.all()
     assert not task.targets(batch(0, 2), CPU).known.all()
+
+
+def test_of_unseen_labels_nothing_is_learned_not_even_that_they_are_absent() -> None:
+    settings = ("augment.mixup=0.5", "loss.unknown=negative")
+    task, hidden = learned(*settings), np.array([False, False, True])
+    blind = learned(*settings).without(hidden)
+    targets = blind.targets(batch(0, 2), CPU, np.random.default_rng(0))
+    assert targets.known.tolist() == [[True, True, False]] * 2
+    logits = torch.tensor([[1.0, -1.0, 7.0], [0.5, 2.0, 7.0]])
+    seen = task.losses(Output(logits[:, :2]), LabelTargets(targets.inputs, targets.labels[:, :2], targets.known[:, :2]))
+    assert blind.losses(Output(logits), targets)["labels"].item() == pytest.approx(seen["labels"].item())
 
 
 def test_extra_costs_of_a_head_are_reduced_as_the_labels_are() -> None:

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from manylabel import run
+from manylabel.bundle import load_bundle
 from manylabel.config import TaskConfig
 from manylabel.core.output import Output
 from manylabel.data.dataset import Batch
@@ -110,3 +111,13 @@ def test_a_head_that_adapts_hears_of_training_images_that_are_not_learned(
     learned = [json.loads(line)["images"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert learned == [34, 34, 34]
     assert any("held-out training images" in note for note in results["notes"])
+
+
+def test_a_run_too_short_to_hear_of_held_out_losses_can_be_used(
+    photos: Path, tmp_path: Path, tiny_settings: list[str]
+) -> None:
+    """Its lowest losses so far are infinite; nothing is wrong with its weights."""
+    settings = [*tiny_settings, "head.name=hsq", "head.dim=16", "head.heads=2", "head.hidden=16", "head.adaptive=true"]
+    run.train(photos, out=tmp_path / "run", settings=[*settings, "train.epochs=1"])
+    model: Any = load_bundle(tmp_path / "run").model
+    assert torch.isinf(model.heads["labels"].capacity.best).all()

@@ -86,6 +86,23 @@ def test_cosine_warms_up_then_falls() -> None:
     assert rates[-1] < 0.01
 
 
+def test_lamb_steps_as_far_as_the_weights_of_a_layer_say() -> None:
+    """One step from zero moments, no decay: w ← w − lr ‖w‖ u / ‖u‖ with u = sign(g), for Adam's first step is that."""
+    model = _model("frozen")
+    weight = model.only.head.classifier.weight
+    before = weight.detach().clone()
+    options = {"lr": 0.1, "weight_decay": 0.01, "max_grad_norm": 0.0}
+    optimiser = OPTIMISERS.build(Part("lamb", options)).build(model)
+    optimiser.param_groups[0]["weight_decay"] = 0.0
+    for parameter in model.only.head.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    sign = weight.grad.sign()
+    optimiser.param_groups[0]["always_adapt"] = True
+    optimiser.step()
+    expected = before - 0.1 * before.norm() * sign / sign.norm()
+    torch.testing.assert_close(weight.detach(), expected, atol=1e-5, rtol=1e-3)
+
+
 @pytest.mark.parametrize("optimiser_name", OPTIMISERS.names())
 @pytest.mark.parametrize("schedule_name", SCHEDULES.names())
 def test_state_survives_json_and_safetensors_bit_for_bit(optimiser_name: str, schedule_name: str) -> None:
@@ -138,3 +155,81 @@ def test_ema_follows_its_formula_and_gives_the_weights_back() -> None:
 def test_ema_averages_moving_statistics_only_where_they_move() -> None:
     assert not any(name.startswith("backbone") for name in Ema(_model("frozen"), 0.9).average)
     assert any("running_mean" in name for name in Ema(_model("full"), 0.9).average)
+
+
+def _course(schedule: dict[str, object], optimiser: str, steps: int, **options: object) -> list[dict[str, float]]:
+    """Rates of all groups, and momentum, at every step."""
+    part = Part(optimiser, {"lr": 0.1, "backbone_rate": 0.1, **options})
+    built = OPTIMISERS.build(part).build(_model("full"))
+    follow = SCHEDULES.build(Part("one_cycle", schedule)).build(built, steps)
+    found = []
+    for _ in range(steps):
+        groups = built.param_groups
+        momentum = {group["betas"][0] if "betas" in group else group["momentum"] for group in groups}
+        assert len(momentum) == 1
+        rates = sorted({round(group["lr"], 12) for group in groups})
+        found.append({"low": rates[0], "high": rates[-1], "momentum": momentum.pop()})
+        built.step()
+        follow.step()
+    return found
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam", "adamw"])
+def test_momentum_cycles_as_torchs_does(optimiser: str) -> None:
+    steps = 50
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    theirs = torch.optim.SGD([parameter], lr=0.1, momentum=0.9)
+    cycle = torch.optim.lr_scheduler.OneCycleLR(
+        theirs, max_lr=0.1, total_steps=steps, pct_start=0.2, final_div_factor=1e9
+    )
+    ours = _course({"warm_up": 0.2, "end": 0.0, "cycle_momentum": True}, optimiser, steps)
+    top = 0.2 * steps - 1  # torch counts its warm-up from one step earlier
+    for step in range(steps):
+        if step in (0, steps - 1):
+            assert ours[step]["momentum"] == pytest.approx(theirs.param_groups[0]["momentum"], abs=1e-9)
+        assert ours[step]["momentum"] == pytest.approx(theirs.param_groups[0]["momentum"], abs=0.02)
+        assert 0.85 <= ours[step]["momentum"] <= 0.95
+        theirs.step()
+        if step < steps - 1:
+            cycle.step()
+    lowest = min(range(steps), key=lambda step: ours[step]["momentum"])
+    assert abs(lowest - top) <= 1
+    plain = _course({}, optimiser, 3)
+    assert {step["momentum"] for step in plain} == {0.9}
+
+
+def test_groups_keep_rates_of_their_own_in_a_cycle() -> None:
+    """A scalar max_lr would give all groups one highest rate, as RM's released code does."""
+    course = _course({"cycle_momentum": True}, "sgd", 40)
+    assert max(step["high"] for step in course) == pytest.approx(0.1, rel=0.02)
+    assert max(step["low"] for step in course) == pytest.approx(0.01, rel=0.02)
+    assert all(step["low"] == pytest.approx(0.1 * step["high"]) for step in course)
+
+
+def test_a_part_of_the_cycle() -> None:
+    """RM's released code: a cycle made for single images, stepped once for each batch of 50."""
+    options = make_config("rm-reference-effective")
+    course = _course(dict(options.schedule.options), "sgd", 1000, lr=options.optimiser.options["lr"])
+    assert course[0]["high"] == pytest.approx(0.004)
+    assert course[-1]["high"] == pytest.approx(0.0064, abs=2e-4)
+    assert 0.947 < course[-1]["momentum"] < course[0]["momentum"] == pytest.approx(0.95)
+
+
+def test_a_cycle_of_momentum_goes_on_where_it_was() -> None:
+    def build() -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
+        optimiser = OPTIMISERS.build("adam").build(_model("frozen"))
+        return optimiser, SCHEDULES.build(Part("one_cycle", {"cycle_momentum": True})).build(optimiser, 20)
+
+    optimiser, schedule = build()
+    for _ in range(9):
+        optimiser.step()
+        schedule.step()
+    stored = json.loads(json.dumps({"o": pack_optimiser(optimiser).values, "s": schedule.state_dict()}))
+    other, its = build()
+    unpack_optimiser(other, Checkpoint({}, stored["o"]))
+    its.load_state_dict(stored["s"])
+    for _ in range(8):
+        assert [g["betas"] for g in other.param_groups] == [g["betas"] for g in optimiser.param_groups]
+        for one, follow in ((optimiser, schedule), (other, its)):
+            one.step()
+            follow.step()

@@ -12,7 +12,7 @@ from manylabel.data.read import find_format, read_table
 from manylabel.data.read.distinct_names import distinct_names
 from manylabel.data.read.open_images import FORMAT
 from manylabel.data.table import Table
-from manylabel.error import DataError
+from manylabel.error import ConfigError, DataError
 
 CLASSES = "LabelName,DisplayName\n/m/0cat,Cat\n/m/0dog,Dog\n/m/0frog,Frog\n/m/0bird,Bird\n"
 HEADER = "ImageID,Source,LabelName,Confidence\n"
@@ -117,6 +117,29 @@ def test_one_name_of_two_classes(folder: Path) -> None:
     assert table.labels.names == ("Cat (/m/0cat)", "Dog", "cat (/m/0frog)")
     assert any("2 names belong to several MIDs" in note for note in table.notes)
     assert distinct_names({"a": "x", "b": "y"}) == {"a": "x", "b": "y"}
+
+
+def test_what_a_machine_is_sure_of_counts_where_nobody_verified_it(folder: Path) -> None:
+    _photo(folder / "train" / "aa02.jpg")
+    _photo(folder / "train" / "aa03.jpg")
+    rows = (
+        "aa00,machine,/m/0dog,0.9\n"  # people said that there is none
+        "aa00,machine,/m/0frog,0.8\n"
+        "aa01,machine,/m/0cat,0.4\n"
+        "aa02,machine,/m/0bird,1\n"  # nobody looked at this image
+        "aa02,machine,/m/0cat,0\n"
+    )
+    (folder / "train-annotations-machine-imagelabels.csv").write_text(HEADER + rows)
+    table = _read(folder, machine_labels=0.8)
+    assert table.keys.tolist() == ["train/aa00.jpg", "train/aa01.jpg", "train/aa02.jpg", "validation/bb00.jpg"]
+    assert table.labels.names == ("Bird", "Cat", "Dog", "Frog")
+    assert table.matrix.tolist() == [[-1, 1, 0, 1], [-1, -1, 1, -1], [1, -1, -1, -1], [-1, 0, -1, 1]]
+    assert table.split is not None
+    assert table.split.tolist() == ["train", "train", "train", "val"]
+    assert "2 rows with labels that a machine made with less confidence than 0.8 are not used" in table.notes
+    assert "1 images without a label are left out" in table.notes
+    with pytest.raises(ConfigError, match=r"data.machine_labels must be none, or above 0 and at most 1"):
+        DataConfig(machine_labels=0.0)
 
 
 def test_what_a_machine_said_is_not_used(folder: Path) -> None:
