@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 import json
 import mmap
@@ -60,7 +61,13 @@ def decode_json(path: Path, decoder: Any = _ANY) -> Any:
     """A whole JSON file, however large; what the parser says of it leaves as a DataError."""
     _refuse_odd_file(path)
     try:
-        return decoder.decode(path.read_bytes().removeprefix(BYTE_ORDER_MARK))
+        data = path.read_bytes().removeprefix(BYTE_ORDER_MARK)
+        text = codecs.getincrementaldecoder(
+            "utf-8"
+        )()  # msgspec does not look at the names of fields that it passes over
+        for start in range(0, len(data) + 1, PEEK):
+            text.decode(data[start : start + PEEK], final=start + PEEK > len(data))
+        return decoder.decode(data)
     except msgspec.ValidationError as error:
         raise DataError(f"{path.name}{_entry(str(error))}; mend it or export the file again") from None
     except RecursionError:
