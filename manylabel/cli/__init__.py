@@ -17,9 +17,11 @@ from manylabel.cli.common import DATA_HELP, Commands, DataFormat, Overwrite, Set
 from manylabel.cli.compare import compare
 from manylabel.cli.data import data_app
 from manylabel.cli.explain import explain
+from manylabel.cli.export import export
 from manylabel.cli.hard import hard
 from manylabel.cli.lists import backbones, detectors, heads, losses, recipes, settings, texts
 from manylabel.cli.predict import predict
+from manylabel.core.train_extra import needs_train
 from manylabel.error import ManylabelError
 from manylabel.runtime.system_error import is_of_the_system, is_out_of_memory, sentence
 from manylabel.runtime.terminal import echo, guard_streams
@@ -33,6 +35,7 @@ HELP = """Recognise everything in an image at once.
   manylabel evaluate runs/mine --data photos/ --split val
   manylabel predict runs/mine holiday.jpg --json
   manylabel explain runs/mine holiday.jpg                    where in the photo it sees what
+  manylabel export runs/mine --out mine.onnx                 a file that predicts without torch
   manylabel compare runs/mine runs/other
   manylabel hard runs/mine                                   what it misses beside what it finds
 """
@@ -255,6 +258,7 @@ def report(
 
 app.command()(compare)
 app.command()(explain)
+app.command()(export)
 app.command()(hard)
 app.command()(predict)
 for listed in (heads, losses, detectors, texts, backbones, recipes, settings):
@@ -282,7 +286,8 @@ def main() -> None:
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # when all is done, a Ctrl-C has nothing to stop
     try:
         try:
-            app(standalone_mode=True)
+            with needs_train("this command"):
+                app(standalone_mode=True)
         finally:
             sys.stdout.flush()  # here, where a full disk can still be said
     except ManylabelError as error:

@@ -19,7 +19,9 @@ from manylabel.storage.output import check_apart, check_output, check_outputs
 
 
 def predict(
-    bundle: Annotated[Path, typer.Argument(help="folder of a bundle or a run")],
+    bundle: Annotated[
+        Path, typer.Argument(help="folder of a run or a bundle, or a file that 'manylabel export' wrote")
+    ],
     images: Annotated[list[Path], typer.Argument(help="image files, folders of images, tar and Parquet shards")],
     as_json: Annotated[bool, typer.Option("--json", help="all labels as JSON on standard output")] = False,
     top: Annotated[int | None, typer.Option(help="at most so many labels per image", min=1)] = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,7 +53,7 @@ class Explainer:
         task: str | None = None,
     ) -> None:
         """`task`: of a model with several."""
-        found = predictor.of(task) if isinstance(predictor, Predictor) else predictor
+        found: Any = predictor.of(task) if isinstance(predictor, Predictor) else predictor
         if not isinstance(found, LabelPredictor):
             raise ConfigError(
                 f"task {found.bundle.name} finds objects, whose boxes say where they are; explain one with labels"

@@ -15,12 +15,12 @@ from manylabel.data.transform import evaluation_transform, needed_side
 from manylabel.engine import Engine
 from manylabel.engine.outputs import LogitOutputs
 from manylabel.engine.torch import TorchEngine
-from manylabel.inference.prediction import Prediction, prediction_of
-from manylabel.inference.task_predictor import TaskPredictor
+from manylabel.inference.bundle_predictor import BundlePredictor
+from manylabel.inference.prediction import Prediction, predictions_of
 from manylabel.task import Classification
 
 
-class LabelPredictor(TaskPredictor[Tensor, Prediction]):
+class LabelPredictor(BundlePredictor[Tensor, Prediction]):
     """Another engine may compute the logits in place of torch; labels, thresholds and what makes scores of logits are the
     bundle's."""
 
@@ -50,10 +50,8 @@ class LabelPredictor(TaskPredictor[Tensor, Prediction]):
         return found.name, (found.picture, self.prepared(found.picture))
 
     def answer(self, names: Sequence[str], images: Sequence[Tensor]) -> Iterator[Prediction]:
-        thresholds, scores = self.bundle.thresholds, self.score_batch(torch.stack(list(images)))
-        above = self.task.decide(scores, thresholds)
-        for name, of_image, decided in zip(names, scores, above, strict=True):
-            yield prediction_of(name, of_image, self.labels, thresholds, above=decided)
+        scores = self.score_batch(torch.stack(list(images)))
+        return predictions_of(names, scores, self.labels, self.bundle.thresholds, self.task.one_label)
 
     def score_batch(self, images: Tensor) -> np.ndarray:
         """Probabilities [B, N] of transformed images uint8 [B, 3, S, S]."""

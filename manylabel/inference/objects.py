@@ -12,15 +12,15 @@ from manylabel.bundle import TaskBundle, check_answer
 from manylabel.data.object_transform import ObjectTransform, Placement
 from manylabel.detect import Detections
 from manylabel.error import ManylabelError
+from manylabel.inference.bundle_predictor import BundlePredictor
 from manylabel.inference.found_objects import FoundObject, FoundObjects
-from manylabel.inference.task_predictor import TaskPredictor
 from manylabel.task import Detection
 from manylabel.task.stored_pixels import in_stored_pixels
 
 Placed = tuple[Tensor, Placement]
 
 
-class ObjectPredictor(TaskPredictor[Placed, FoundObjects]):
+class ObjectPredictor(BundlePredictor[Placed, FoundObjects]):
     """Objects whose score reaches `score` (default: where F1 was best); boxes are in pixels of the whole image."""
 
     task: Detection

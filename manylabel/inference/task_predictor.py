@@ -1,18 +1,14 @@
-"""What a model says of images for one of its tasks, batch by batch."""
+"""What a model says of images for one of its tasks, batch by batch. No torch."""
 
 from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-import torch
 from PIL import Image
 
-from manylabel.backbone import Backbone
-from manylabel.bundle import TaskBundle
 from manylabel.data.given_image import GivenImage, ImageLike, read_images
 from manylabel.error import ConfigError
 
@@ -21,23 +17,17 @@ AnswerT = TypeVar("AnswerT")
 
 
 class TaskPredictor(ABC, Generic[PreparedT, AnswerT]):
-    """A task's path through the model, on a device."""
+    """A task's path through a model; a child says through which."""
 
     at_least: int | None = None  # pixels that an image is decoded with at least; None = all that it has
 
-    def __init__(self, bundle: TaskBundle, device: torch.device | str = "cpu", batch_size: int = 32) -> None:
-        self.bundle, self.device, self.batch_size = bundle, torch.device(device), checked_batch_size(batch_size)
-        self.model = bundle.model.eval().to(self.device)
-        self.task = bundle.task
+    def __init__(self, batch_size: int) -> None:
+        self.batch_size = checked_batch_size(batch_size)
 
     @property
+    @abstractmethod
     def labels(self) -> tuple[str, ...]:
-        return self.bundle.labels.names
-
-    @cached_property
-    def contiguous(self) -> Backbone:
-        """The backbone once more, for maps of where it looked."""
-        return self.model.backbone.contiguous()
+        """Their names, in the order of the model."""
 
     def stream(
         self, images: ImageLike | Iterable[ImageLike], advance: Callable[[int], None] = lambda _: None

@@ -1,0 +1,28 @@
+"""What an export was found to be → one HTML file beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from manylabel.report.page import fill
+from manylabel.storage.atomic import write_text
+
+
+def page_of(file: Path) -> Path:
+    """Where the page of an exported file is."""
+    return file.with_name(f"{file.name}.html")
+
+
+def write_export_page(file: Path, facts: Mapping[str, Any]) -> None:
+    """From the metadata of the file."""
+    proofs = facts["proof"]
+    slower = [
+        f"It is not faster than the bundle{f' (task {name})' if len(proofs) > 1 else ''}: "
+        f"{proof['file_images_per_second']} images/s against {proof['bundle_images_per_second']} by torch."
+        for name, proof in proofs.items()
+        if not proof["faster"]
+    ]
+    text = fill("export.html.j2", ("style.css", "comparison.css"), (), {}, file=file.name, facts=facts, warnings=slower)
+    write_text(page_of(file), text)
