@@ -174,7 +174,7 @@ def _print(results: dict[str, Any]) -> None:
 
 @app.command()
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="folder of a run or a bundle")],
+    run: Annotated[Path, typer.Argument(help="folder of a run or a bundle, or a file that 'manylabel export' wrote")],
     data: Annotated[str | None, typer.Option(help=f"{DATA_HELP}; default: what it was trained on")] = None,
     split: Annotated[str | None, typer.Option(help="train, val or test; default: val where there is one")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write results.json here")] = None,
@@ -195,8 +195,10 @@ def evaluate(
     \b
     manylabel evaluate runs/mine
     manylabel evaluate runs/mine --data photos/ --split test --json test.json --report test.html
+    manylabel evaluate mine.onnx --data photos/
     """
-    from manylabel import run as runs
+    import manylabel
+    from manylabel.inference.evaluate_file import evaluate_file
     from manylabel.storage.atomic import write_json
 
     check_output(json_file, overwrite)
@@ -205,7 +207,8 @@ def evaluate(
     asked = [f"data.format={data_format}"] if data_format else []
     refuse_set_too(settings, {"--format": "data.format"} if data_format else {})
     _check_pictures(run, report_file, overwrite)
-    results, extra = runs.evaluate(run, data=data, task=task, split=split, settings=[*asked, *(settings or [])])
+    evaluated = evaluate_file if run.is_file() else manylabel.evaluate
+    results, extra = evaluated(run, data=data, task=task, split=split, settings=[*asked, *(settings or [])])
     _print(results)
     if json_file:
         write_json(json_file, results)

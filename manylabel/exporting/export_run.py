@@ -144,6 +144,8 @@ def _facts(tasks: Mapping[str, TaskBundle], form: str, fingerprint: str) -> dict
         "tasks": {
             name: {
                 "kind": one.task.kind,
+                "head": one.config.head.name,
+                "backbone": one.run.backbone.name,
                 "outputs": {each: output_name(each, name, len(tasks) == 1) for each in what},
                 "labels": labels_facts(one),
                 "preprocess": preprocess_facts(one),

@@ -36,13 +36,16 @@ class ExportedLabels(TaskPredictor[np.ndarray, Prediction]):
 
     @property
     def bundle(self) -> NoReturn:
-        raise BundleError(
-            f"{self.file.path} holds no weights that torch could use; give the run or bundle it came from"
-        )
+        raise self._refusal()
 
     @property
     def model(self) -> NoReturn:
-        self.bundle  # noqa: B018 (raises)
+        raise self._refusal()
+
+    def _refusal(self) -> BundleError:
+        return BundleError(
+            f"{self.file.path} holds no weights that torch could use; give the run or bundle it came from"
+        )
 
     def prepared(self, picture: Image.Image) -> np.ndarray:
         """uint8: of the plain form [3, S, S], of the full form the picture itself [H, W, 3]."""

@@ -7,6 +7,7 @@ ONNX metadata `manylabel`: a JSON object
     form                        plain: normalised pixels [B, 3, S, S] → logits; full: an image uint8 [H, W, 3] → all of it
     input                       the name of the input
     tasks: NAME: kind           multi_label (the labels that reach their thresholds) or single_label (the highest score)
+                 head, backbone their names
                  outputs        logits, and of the full form pixels, scores and present: their names
                  labels         as labels.json of a bundle: names in the order of the logits, thresholds, parents, activation
                  preprocess     as preprocess.json of a bundle
@@ -24,11 +25,11 @@ from manylabel.bundle import facts
 from manylabel.bundle.task_facts import TaskFacts, facts_of
 from manylabel.engine.onnx import OnnxEngine
 from manylabel.error import BundleError, ManylabelError
+from manylabel.metric.label_kind import LABEL_KINDS
 from manylabel.storage.json_text import parse_json
 
 KEY, FORMAT = "manylabel", 1
 FORMS = ("plain", "full")
-KINDS = {"multi_label": False, "single_label": True}  # whether an image gets one label only
 OF_FULL = ("pixels", "scores", "present")
 
 
@@ -38,8 +39,13 @@ class ExportedTask:
 
     name: str
     facts: TaskFacts
-    one_label: bool
+    kind: str
+    model: str  # head and backbone
     outputs: Mapping[str, str]
+
+    @property
+    def one_label(self) -> bool:
+        return LABEL_KINDS[self.kind].one_label
 
 
 @dataclass(frozen=True)
@@ -89,8 +95,8 @@ def _read(path: Path, engine: OnnxEngine) -> ExportedFile:
 
 def _task(name: str, value: Any, where: str, form: str, engine: OnnxEngine) -> ExportedTask:
     told = facts.mapping(value, where)
-    if told.get("kind") not in KINDS:
-        raise BundleError(f"{where}.kind must be {' or '.join(KINDS)}, not {told.get('kind')!r:.40}")
+    if told.get("kind") not in LABEL_KINDS:
+        raise BundleError(f"{where}.kind must be {' or '.join(LABEL_KINDS)}, not {told.get('kind')!r:.40}")
     labels = facts.mapping(told.get("labels"), f"{where}.labels")
     preprocess = facts.mapping(told.get("preprocess"), f"{where}.preprocess")
     found = facts_of(labels, preprocess, lambda count: count, f"{where}.labels")
@@ -101,7 +107,8 @@ def _task(name: str, value: Any, where: str, form: str, engine: OnnxEngine) -> E
     count = engine.shapes[outputs["logits"]][-1]
     if count != len(found.labels):
         raise BundleError(f"{where}.labels has {len(found.labels)} labels, but the model gives {count} logits")
-    return ExportedTask(name, found, KINDS[told["kind"]], outputs)
+    model = " on ".join(facts.text(told.get(part), f"{where}.{part}") for part in ("head", "backbone"))
+    return ExportedTask(name, found, told["kind"], model, outputs)
 
 
 def _output(given: Mapping[str, Any], what: str, engine: OnnxEngine, where: str) -> str:

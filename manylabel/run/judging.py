@@ -21,10 +21,9 @@ from manylabel.data.bad_images import BadImages
 from manylabel.data.read import read_table
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.shard.blocks import blocks_of
-from manylabel.data.table import Table
+from manylabel.data.table import Table, fingerprint
 from manylabel.error import DataError
 from manylabel.run.data_paths import with_absolute_paths
-from manylabel.run.folder import fingerprint
 from manylabel.run.judged_part import TRAINED_ON, judged_part
 from manylabel.run.prepared import task_folder
 from manylabel.run.run_results import describe_tasks

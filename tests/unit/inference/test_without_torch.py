@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import without_torch
 from explained import bundle, photos
+from net.kept_runs import ARCHIVE, unpack
 
 from manylabel.exporting.export_run import export_tasks
 from manylabel.inference.predictor import Predictor
@@ -23,7 +23,10 @@ from manylabel.storage.json_text import to_json
         ("many labels", "stretch", "plain"),
         ("one label", "crop", "full"),
         *(pytest.param("many labels", *rest, marks=pytest.mark.slow) for rest in (("pad", "plain"), ("pad", "full"))),
-        *(pytest.param("one label", *rest, marks=pytest.mark.slow) for rest in (("crop", "plain"), ("stretch", "full"))),
+        *(
+            pytest.param("one label", *rest, marks=pytest.mark.slow)
+            for rest in (("crop", "plain"), ("stretch", "full"))
+        ),
     ],
 )
 def test_the_same_predictions(kind: str, resize: str, form: str, tmp_path: Path) -> None:
@@ -98,13 +101,13 @@ def test_in_python(photos: Path, tmp_path: Path) -> None:
 
 
 def test_data_reports_and_comparisons(photos: Path, trained: Path, tmp_path: Path) -> None:
-    shutil.copytree(trained, tmp_path / "again")
+    kept = unpack(ARCHIVE, tmp_path / "kept") / "runs"
     for arguments in (
         ("data", "check", str(photos)),
         ("data", "formats"),
         ("data", "convert", str(photos), "coco.json", "--to", "coco"),
         ("report", str(trained), "--out", "report.html"),
-        ("compare", str(trained), "again", "--out", "compared", "--resamples", "100"),
+        ("compare", str(kept / "linear"), str(kept / "full"), "--out", "compared", "--resamples", "100"),
         ("recipes",),
         ("--help",),
         ("export", "--help"),
