@@ -51,6 +51,10 @@ def predict(
         float | None,
         typer.Option(help="of a task that detects: lowest score of an object; default: best F1", min=0, max=1),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="what computes an exported file: onnx (default), openvino, or auto: the faster one"),
+    ] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Say what is in images: the labels whose score reaches their own threshold (--json: all labels), and objects.
@@ -63,6 +67,7 @@ def predict(
     manylabel predict runs/mine shards/*.tar --csv tags.csv
     manylabel predict runs/words holiday.jpg --labels "cat, tractor, birthday cake"
     manylabel predict runs/mine photos/ --label-studio tasks.json
+    manylabel predict mine.onnx photos/ --engine auto
     manylabel predict runs/several holiday.jpg
     manylabel predict runs/several holiday.jpg --task objects --overlay found
     """
@@ -81,7 +86,7 @@ def predict(
         check_output(label_studio, overwrite)
         check_output(label_studio.parent / CONFIG_NAME, overwrite)
     found = find_images(images)
-    predictor = Predictor.load(bundle)
+    predictor = Predictor.load(bundle, engine=engine)
     names = [task] if task is not None else list(predictor.tasks)
     task = names[0] if len(names) == 1 else None
     detects = [name for name in names if predictor.of(name) and predictor.finds_objects(name)]

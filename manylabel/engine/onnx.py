@@ -20,6 +20,11 @@ def need_onnxruntime() -> Any:
     return onnxruntime
 
 
+def brief(error: Exception) -> str:
+    """What a library says, in a line."""
+    return " ".join(str(error).split())[:120] or type(error).__name__
+
+
 class OnnxEngine:
     """On the CPU. Kernels of ONNX Runtime are faster there than torch's, and norms are folded into convolutions."""
 
@@ -36,13 +41,14 @@ class OnnxEngine:
         try:
             self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # of many kinds, which have nothing but Exception in common
-            brief = " ".join(str(error).split())[:120]
-            raise EngineError(f"{path} is no model that ONNX Runtime can open ({brief}); export it again") from error
+            reason = f"{path} is no model that ONNX Runtime can open ({brief(error)}); export it again"
+            raise EngineError(reason) from error
         self.inputs = tuple(entry.name for entry in self.session.get_inputs())
         self.names = tuple(entry.name for entry in self.session.get_outputs())
         self.shapes = {entry.name: entry.shape for entry in (*self.session.get_inputs(), *self.session.get_outputs())}
         self.partly = onnxruntime.RunOptions()
         self.partly.only_execute_path_to_fetches = True
+        self.partly.log_severity_level = 4  # what is wrong is said by the error
         self.metadata: Mapping[str, str] = self.session.get_modelmeta().custom_metadata_map
 
     def __call__(self, pixels: np.ndarray) -> dict[str, np.ndarray]:
@@ -52,5 +58,8 @@ class OnnxEngine:
         """The same for files with inputs of other names; what the file does not ask for is not looked at, and what leads
         to none of the outputs `names` (None = all) is not computed."""
         wanted = self.names if names is None else tuple(names)
-        values = self.session.run(wanted, {name: inputs[name] for name in self.inputs}, self.partly)
+        try:
+            values = self.session.run(wanted, {name: inputs[name] for name in self.inputs}, self.partly)
+        except Exception as error:  # of many kinds, which have nothing but Exception in common
+            raise EngineError(f"ONNX Runtime cannot compute this ({brief(error)})") from error
         return {name: value.astype(np.float32, copy=False) for name, value in zip(wanted, values, strict=True)}

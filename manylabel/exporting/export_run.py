@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from manylabel import console
@@ -17,6 +20,7 @@ from manylabel.bundle.task_facts import labels_facts, preprocess_facts
 from manylabel.engine.export import need_onnx, write_onnx
 from manylabel.error import ConfigError, EngineError
 from manylabel.exporting.full import WHAT, FullOutputs
+from manylabel.exporting.int8 import CHOICES, quantise
 from manylabel.exporting.metadata import versions, write_metadata
 from manylabel.exporting.pictures import Pictures, pictures_of
 from manylabel.exporting.plain import PlainOutputs, output_name
@@ -30,9 +34,10 @@ from manylabel.storage.output import MADE_BY, check_output
 from manylabel.storage.receipt import replacing_ours
 from manylabel.suggest import closest
 
-TARGETS = ("onnx",)
+TARGETS = ("onnx", "int8")
 INPUTS = {"plain": "images", "full": "image"}
-PICTURES = 200  # that a file is proved with
+PICTURES = {"onnx": 200, "int8": 500}  # at most, that a file is proved with
+CALIBRATION = 128  # training images by which ranges are measured
 EXAMPLE = (96, 128)  # sides of the picture that the full form is traced with
 
 
@@ -60,12 +65,15 @@ def export(
 ) -> Exported:
     """The model of a run or a bundle folder as a file; a page beside it says how equal and how fast it is.
 
+    `to`: onnx computes in float32; int8 in whole numbers where that is within its limits, and needs the images of the run.
     `form`: plain takes normalised pixels, full an image as it was decoded. `task`: one of several; None = all, if they see
     the same pixels.
     """
     for name, value, known in (("--to", to, TARGETS), ("--form", form, FORMS)):
         if value not in known:
             raise ConfigError(f"{name} cannot be {value!r:.40}{closest(value, known)}")
+    if to == "int8" and form != "plain":
+        raise ConfigError(f"--to int8 has the plain form only; leave --form {form} out")
     out = Path(out)
     check_output(out, overwrite)
     check_output(page_of(out), overwrite)
@@ -73,10 +81,14 @@ def export(
     folder = find_bundle(Path(run))
     bundle = load_bundle(folder)
 
-    def held_out(name: str) -> Pictures:
-        return pictures_of(bundle, name, folder.parent, PICTURES)
+    def shown(name: str) -> Pictures:
+        return pictures_of(bundle, name, folder.parent, PICTURES[to])
 
-    return export_tasks(_chosen(bundle, task), out, form, sha256(folder / CHECKSUMS), held_out)
+    def calibration(name: str) -> Pictures:
+        return pictures_of(bundle, name, folder.parent, CALIBRATION, "train")
+
+    tasks, fingerprint = _chosen(bundle, task), sha256(folder / CHECKSUMS)
+    return export_tasks(tasks, out, form, fingerprint, shown, calibration if to == "int8" else None)
 
 
 def export_tasks(
@@ -84,20 +96,76 @@ def export_tasks(
     out: Path,
     form: str = "plain",
     fingerprint: str = "",
-    pictures: Callable[[str], Pictures] = lambda _: Pictures(),
+    shown: Callable[[str], Pictures] = lambda _: Pictures(),
+    calibration: Callable[[str], Pictures] | None = None,
 ) -> Exported:
-    """The same of tasks in memory that see the same pixels; `pictures`: what the file is proved with, by task."""
+    """The same of tasks in memory that see the same pixels. `shown`: what the file is proved with, by task;
+    `calibration`: in int8, with ranges measured on these."""
     facts = _facts(tasks, form, fingerprint)
     with replacing_ours(out) as temporary:
         console.say(f"writing {out}")
         _write(tasks, form, temporary)
-        write_metadata(temporary, facts)
-        proofs = _proofs(tasks, form, temporary, pictures)
+        pictures = {name: shown(name) for name in tasks}
+        if calibration is None:
+            write_metadata(temporary, facts)
+            proofs = _proofs(tasks, temporary, pictures)
+        else:
+            proofs = _in_int8(tasks, temporary, facts, pictures, calibration(next(iter(tasks))))
         facts["proof"] = {name: proof.told() for name, proof in proofs.items()}
         write_metadata(temporary, facts)
         open_exported(temporary)
     write_export_page(out, facts)
     return Exported(out, page_of(out), proofs)
+
+
+def _in_int8(
+    tasks: Mapping[str, TaskBundle],
+    path: Path,
+    facts: dict[str, Any],
+    pictures: Mapping[str, Pictures],
+    calibration: Pictures,
+) -> dict[str, Proof]:
+    """Of the choices within the limits the fastest, in place of the file."""
+    if calibration.matrix is None:
+        raise ConfigError(
+            f"--to int8 measures ranges on training images of the run; there are only {calibration.source}"
+        )
+    write_metadata(path, facts)
+    in_float = _proofs(tasks, path, pictures)
+    facts |= {"precision": "int8", "calibrated_on": calibration.source}
+    facts["float_images_per_second"] = min(proof.file_images_per_second for proof in in_float.values())
+    batches = _normalised(path, next(iter(tasks)), calibration)
+    refused, best = [], None
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (choice, operators) in enumerate(CHOICES.items()):
+            tried = Path(folder) / f"{number}.onnx"
+            console.say(f"trying {choice} in int8")
+            try:
+                quantise(path, tried, batches, operators)
+                write_metadata(tried, facts)
+                proofs = _proofs(tasks, tried, pictures)
+            except EngineError as error:
+                refused.append(f"{choice}: {error}")
+                continue
+            speed = min(proof.file_images_per_second for proof in proofs.values())
+            if best is None or speed > best[0]:
+                best = speed, tried, proofs, choice
+        if best is None:
+            raise EngineError(f"nothing of this model can be computed in int8: {'; '.join(refused)}")
+        shutil.copyfile(best[1], path)
+    facts["in_int8"] = best[3]
+    if best[0] <= facts["float_images_per_second"]:
+        console.warn(
+            f"in int8 it is not faster than in float32 on this machine ({best[0]:g} against "
+            f"{facts['float_images_per_second']:g} images/s): --to onnx is the better file here"
+        )
+    return best[2]
+
+
+def _normalised(path: Path, task: str, pictures: Pictures) -> list[np.ndarray]:
+    """[1, 3, S, S] of each."""
+    file = ExportedLabels(open_exported(path), task)
+    return [file.normalised([file.prepared(picture)]) for picture in pictures.given]
 
 
 def _chosen(bundle: Bundle, task: str | None) -> dict[str, TaskBundle]:
@@ -155,12 +223,10 @@ def _facts(tasks: Mapping[str, TaskBundle], form: str, fingerprint: str) -> dict
     }
 
 
-def _proofs(
-    tasks: Mapping[str, TaskBundle], form: str, path: Path, pictures: Callable[[str], Pictures]
-) -> dict[str, Proof]:
+def _proofs(tasks: Mapping[str, TaskBundle], path: Path, pictures: Mapping[str, Pictures]) -> dict[str, Proof]:
     file, found = open_exported(path, torch.get_num_threads()), {}
     for name, one in tasks.items():
-        given = pictures(name)
-        console.say(f"comparing it with the bundle on {given.source}")
-        found[name] = prove(ExportedLabels(file, name), LabelPredictor(one), given, LIMITS[form, "f32"])
+        console.say(f"comparing it with the bundle on {pictures[name].source}")
+        limits = LIMITS[file.form, file.told["precision"]]
+        found[name] = prove(ExportedLabels(file, name), LabelPredictor(one), pictures[name], limits)
     return found

@@ -38,11 +38,11 @@ class Pictures:
     matrix: np.ndarray | None = None  # [n, N] what is known to be in them
 
 
-def pictures_of(bundle: Bundle, task: str, home: Path, most: int) -> Pictures:
-    """At most so many, spread evenly over the images that the run in `home` was judged on."""
+def pictures_of(bundle: Bundle, task: str, home: Path, most: int, split: str | None = None) -> Pictures:
+    """At most so many, spread evenly over the images that the run in `home` was judged on, or over those of `split`."""
     at_least = needed_side(bundle.tasks[task].preprocess)
     try:
-        table = images_of_run(bundle, task, home)
+        table = images_of_run(bundle, task, home, split)
     except (ManylabelError, OSError) as error:
         return Pictures(source=f"{MADE_UP} generated images (those of the run cannot be read: {str(error)[:200]})")
     rows = np.unique(np.linspace(0, len(table) - 1, min(most, len(table))).round().astype(int))
@@ -55,4 +55,4 @@ def pictures_of(bundle: Bundle, task: str, home: Path, most: int) -> Pictures:
             continue
     if not found:
         return Pictures(source=f"{MADE_UP} generated images (none of {table.name} can be read)")
-    return Pictures(found, f"{len(found)} held-out images of {table.name}", table.matrix[kept])
+    return Pictures(found, f"{len(found)} {split or 'held-out'} images of {table.name}", table.matrix[kept])

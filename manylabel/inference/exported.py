@@ -67,12 +67,17 @@ class ExportedLabels(TaskPredictor[np.ndarray, Prediction]):
     def logits(self, images: Sequence[np.ndarray]) -> np.ndarray:
         """[B, N] of prepared images."""
         if self.file.form == "plain":
-            found = self._run("logits", np.stack(images) * self._scale - self._shift)  # (pixel / 255 - mean) / std
+            found = self._run("logits", self.normalised(images))
         else:
             found = np.concatenate([self._run("logits", image) for image in images])
         if not np.isfinite(found).all():
             raise BundleError(f"{self.file.path}: the model's scores are no numbers; export it again")
         return found
+
+    def normalised(self, images: Sequence[np.ndarray]) -> np.ndarray:
+        """Prepared images as the plain form takes them, float32 [B, 3, S, S]."""
+        pixels: np.ndarray = np.stack(images) * self._scale - self._shift  # (pixel / 255 - mean) / std
+        return pixels
 
     def pixels(self, picture: Image.Image) -> np.ndarray:
         """As the network sees them, uint8 [3, S, S]."""

@@ -24,6 +24,7 @@ from typing import Any
 from manylabel.bundle import facts
 from manylabel.bundle.task_facts import TaskFacts, facts_of
 from manylabel.engine.onnx import OnnxEngine
+from manylabel.engine.openvino import OpenVinoEngine
 from manylabel.error import BundleError, ManylabelError
 from manylabel.metric.label_kind import LABEL_KINDS
 from manylabel.storage.json_text import parse_json
@@ -57,7 +58,7 @@ class ExportedFile:
     input: str
     tasks: Mapping[str, ExportedTask]
     told: Mapping[str, Any] = field(repr=False)  # all of its metadata
-    engine: OnnxEngine = field(repr=False)
+    engine: OnnxEngine | OpenVinoEngine = field(repr=False)
 
 
 def open_exported(path: Path, threads: int = 0) -> ExportedFile:

@@ -14,6 +14,7 @@ from manylabel.core.train_extra import needs_train
 from manylabel.data.given_image import GivenImage, ImageLike, read_images
 from manylabel.engine import Engine
 from manylabel.error import ConfigError
+from manylabel.inference.engine_choice import with_engine
 from manylabel.inference.exported import ExportedLabels
 from manylabel.inference.exported_file import ExportedFile, open_exported
 from manylabel.inference.task_predictor import AnyTaskPredictor, checked_batch_size
@@ -67,10 +68,19 @@ class Predictor:
             )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], device: str | torch.device | None = None) -> Predictor:
-        """From the folder of a run, a bundle folder, or a file that `manylabel export` wrote."""
+    def load(
+        cls, path: str | os.PathLike[str], device: str | torch.device | None = None, engine: str | None = None
+    ) -> Predictor:
+        """From the folder of a run, a bundle folder, or a file that `manylabel export` wrote.
+
+        `engine`: of an exported file onnx (default), openvino, or auto: the faster of them on this machine.
+        """
         if os.path.exists(path) and not os.path.isdir(path):
-            return cls(open_exported(Path(path)), device)
+            return cls(with_engine(open_exported(Path(path)), engine or "onnx"), device)
+        if engine not in (None, "torch"):
+            raise ConfigError(
+                f"{path} is computed by torch; export it for engine {engine!r:.40}: manylabel export {path} --out FILE"
+            )
         with needs_train("a run or a bundle"):
             from manylabel.bundle import load_bundle
 

@@ -24,5 +24,8 @@ def write_export_page(file: Path, facts: Mapping[str, Any]) -> None:
         for name, proof in proofs.items()
         if not proof["faster"]
     ]
+    in_float, speeds = facts.get("float_images_per_second"), [p["file_images_per_second"] for p in proofs.values()]
+    if in_float is not None and min(speeds) <= in_float:
+        slower.append(f"In int8 it is not faster than in float32: {min(speeds)} images/s against {in_float}.")
     text = fill("export.html.j2", ("style.css", "comparison.css"), (), {}, file=file.name, facts=facts, warnings=slower)
     write_text(page_of(file), text)
