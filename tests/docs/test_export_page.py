@@ -9,7 +9,7 @@ import without_torch
 from doc_blocks import HERE, blocks
 
 import manylabel as ml
-from manylabel.exporting.proof import LIMITS
+from manylabel.exporting.proof import FEWEST, LIMITS
 
 TEXT = (HERE / "docs" / "export.md").read_text(encoding="utf-8")
 
@@ -35,3 +35,6 @@ def test_its_limits_are_those_of_the_code() -> None:
     assert plain.flipped == 0
     assert f"differ by {full.pixels} grey levels at most; {full.flipped:.1%} of".replace("%", " %") in TEXT
     assert f"more than {full.furthest} from its threshold" in TEXT
+    int8 = LIMITS["plain", "int8"]
+    assert f"mAP loses {int8.mean_ap} points at most, no label with {FEWEST} positives" in TEXT
+    assert f"loses more than {int8.label_ap:g} |" in TEXT
