@@ -81,7 +81,7 @@ $(BIN)/python:
 
 # pip chooses torch and torchvision together: builds of different origin do not fit each other
 $(VENV)/.run-installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[train]"
 	touch $@
 
 $(VENV)/.dev-installed: pyproject.toml | $(BIN)/python

@@ -11,6 +11,7 @@ import importlib
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from manylabel.core.train_extra import needs_train
 from manylabel.runtime import fork as _fork  # noqa: F401  (it must know which process this is before a child is forked)
 from manylabel.version import VERSION
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from manylabel.data.read import load_data
     from manylabel.data.table import Table
     from manylabel.error import ManylabelError
+    from manylabel.exporting import Exported, export
     from manylabel.inference.prediction import Prediction
     from manylabel.inference.predictor import Predictor
     from manylabel.run import RunResult, evaluate, train
@@ -30,23 +32,27 @@ _HOME = {
     "load_bundle": "bundle",
     "load_data": "data.read",
     "Table": "data.table",
+    "Exported": "exporting",
     "ManylabelError": "error",
     "Prediction": "inference.prediction",
     "Predictor": "inference.predictor",
     "RunResult": "run",
     "evaluate": "run",
+    "export": "exporting",
     "train": "run",
 }
 _EARLIER = {"TaskPredictor": "Predictor", "MultiTaskResult": "RunResult"}  # names of earlier versions
 
 __all__ = [
     "Bundle",
+    "Exported",
     "ManylabelError",
     "Prediction",
     "Predictor",
     "RunResult",
     "Table",
     "evaluate",
+    "export",
     "load_bundle",
     "load_data",
     "train",
@@ -64,4 +70,5 @@ def __getattr__(name: str) -> Any:
         name = _EARLIER[name]
     if name not in _HOME:
         raise AttributeError(f"module 'manylabel' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"manylabel.{_HOME[name]}"), name)
+    with needs_train(f"manylabel.{name}"):
+        return getattr(importlib.import_module(f"manylabel.{_HOME[name]}"), name)

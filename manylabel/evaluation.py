@@ -27,9 +27,9 @@ from manylabel.metric import (
     precision_recall_curve,
 )
 from manylabel.metric import describe as describe_metrics
+from manylabel.metric.label_kind import LABEL_KINDS, LabelKind
 from manylabel.metric.level import by_level, levels_of, parents_of
 from manylabel.storage.output import MADE_BY
-from manylabel.task import MULTI_LABEL, Classification
 
 SCHEMA = 1
 CURVE_POINTS = 100
@@ -113,7 +113,7 @@ def judge(
     *,
     fitted_here: bool,
     hierarchy: Hierarchy | None = None,
-    task: Classification = MULTI_LABEL,
+    task: LabelKind = LABEL_KINDS["multi_label"],
     unseen: np.ndarray | None = None,
     vectors: np.ndarray | None = None,
     training_images: np.ndarray | None = None,
@@ -166,7 +166,7 @@ def judge(
     }
 
 
-def _cross_fitted(task: Classification, scores: np.ndarray, matrix: np.ndarray, labels: LabelSpace) -> np.ndarray:
+def _cross_fitted(task: LabelKind, scores: np.ndarray, matrix: np.ndarray, labels: LabelSpace) -> np.ndarray:
     """Each half of the images decided with the task's thresholds of the other half. [n, N] bool"""
 
     def fit(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -114,6 +114,13 @@ class Backbone(nn.Module):
         other.layout = layout
         return other
 
+    def of_normalised(self) -> Backbone:
+        """The same network, weights shared, for float images that are normalised already."""
+        other = copy.copy(self)
+        still = {"mean": torch.zeros_like(self.mean), "std": torch.ones_like(self.std)}
+        other._buffers = {**self._buffers, **still}  # type: ignore[assignment]
+        return other
+
     def use(self, preprocess: Preprocess) -> None:
         """Expect images prepared like this; a bundle brings its own."""
         self.preprocess = preprocess

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manylabel.bundle import earlier, facts
+from manylabel.bundle import earlier
 from manylabel.bundle.bundle import Bundle, TaskBundle
 from manylabel.bundle.card import model_card
 from manylabel.bundle.task_facts import (
@@ -32,6 +32,7 @@ from manylabel.bundle.task_facts import (
     preprocess_facts,
     read_facts,
 )
+from manylabel.bundle.weights import check_weights
 from manylabel.config import Config, config_of, dump, has_one_task, load_yaml, migrated
 from manylabel.error import BundleError, ManylabelError
 from manylabel.head import HEADS, NOTHING, LabelKnowledge
@@ -42,7 +43,7 @@ from manylabel.storage.atomic import sha256, sweep, write_json, write_text
 from manylabel.storage.json_text import read_object
 from manylabel.storage.plain_file import MB
 from manylabel.storage.tensor_file import read_tensors
-from manylabel.task import task_of
+from manylabel.task import kind_of, task_of
 from manylabel.training.checkpoint import Checkpoint, save_tensors, without_prefix
 from manylabel.training.state import today
 
@@ -155,7 +156,7 @@ def as_bundle(folder: Path) -> Iterator[None]:
 
 def _read(folder: Path, config: Config, old: bool) -> Bundle:
     state = read_tensors(folder / WEIGHTS, BundleError).tensors
-    facts.check_weights(state, str(folder / WEIGHTS), {name for name in state if name.endswith(ENDLESS)})
+    check_weights(state, str(folder / WEIGHTS), {name for name in state if name.endswith(ENDLESS)})
     told = earlier.read_tasks(folder, config, state) if old else _facts(folder, config)
     state = today(state)
     config = _as_it_was(config, told)
@@ -176,7 +177,10 @@ def _read(folder: Path, config: Config, old: bool) -> Bundle:
 
 
 def _facts(folder: Path, config: Config) -> dict[str, TaskFacts]:
-    return {name: read_facts(facts_folder(folder, config, name), task) for name, task in config.tasks.items()}
+    return {
+        name: read_facts(facts_folder(folder, config, name), kind_of(task).threshold_count)
+        for name, task in config.tasks.items()
+    }
 
 
 def _as_it_was(config: Config, told: Mapping[str, TaskFacts]) -> Config:

@@ -5,16 +5,15 @@ Those of a model with one task lie beside its weights, those of several in tasks
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manylabel.bundle import facts
-from manylabel.bundle.bundle import TaskBundle
-from manylabel.config import TaskConfig, parse
+from manylabel.config import parse
 from manylabel.core.decision import Activation
 from manylabel.error import BundleError
 from manylabel.hierarchy import Hierarchy, LabelFacts
@@ -22,7 +21,9 @@ from manylabel.labels import LabelSpace
 from manylabel.preprocess import Preprocess
 from manylabel.storage.json_text import read_object
 from manylabel.storage.plain_file import MB
-from manylabel.task import kind_of
+
+if TYPE_CHECKING:
+    from manylabel.bundle.bundle import TaskBundle
 
 FORMAT = 1
 LABELS_FILE, PREPROCESS_FILE = "labels.json", "preprocess.json"
@@ -60,11 +61,17 @@ def labels_facts(bundle: TaskBundle) -> dict[str, Any]:
     }
 
 
-def read_facts(folder: Path, config: TaskConfig) -> TaskFacts:
-    """Of the task whose files are in this folder."""
-    preprocess = parse(Preprocess, _object(folder / PREPROCESS_FILE), "preprocess")
-    where = folder / LABELS_FILE
-    told = _object(where)
+def read_facts(folder: Path, threshold_count: Callable[[int], int]) -> TaskFacts:
+    """Of the task whose files are in this folder; `threshold_count` says how many thresholds so many labels have."""
+    preprocess, where = _object(folder / PREPROCESS_FILE), folder / LABELS_FILE
+    return facts_of(_object(where), preprocess, threshold_count, str(where))
+
+
+def facts_of(
+    told: Mapping[str, Any], preprocess: Mapping[str, Any], threshold_count: Callable[[int], int], where: str
+) -> TaskFacts:
+    """The same of the two objects that the files hold; `where` stands before what is wrong with the labels."""
+    prepared = parse(Preprocess, preprocess, "preprocess")
     if told.get("format", FORMAT) != FORMAT:
         raise BundleError("it was made by another one; train it again")
     entries = [
@@ -72,7 +79,7 @@ def read_facts(folder: Path, config: TaskConfig) -> TaskFacts:
         for i, entry in enumerate(facts.items(told.get("labels"), f"{where}, labels"))
     ]
     labels = facts.label_space([entry.get("name") for entry in entries], f"{where}, names of labels")
-    count = kind_of(config).threshold_count(len(labels))
+    count = threshold_count(len(labels))
     if "thresholds" in told:
         thresholds = list(facts.thresholds(told["thresholds"], count, f"{where}, thresholds"))
     else:
@@ -82,7 +89,7 @@ def read_facts(folder: Path, config: TaskConfig) -> TaskFacts:
     return TaskFacts(
         labels,
         np.array(thresholds),
-        preprocess,
+        prepared,
         facts.text(told.get("thresholds_fitted_on", ""), f"{where}, thresholds_fitted_on"),
         _hierarchy(entries, where),
         facts.text(told.get("text_source", ""), f"{where}, text_source"),
@@ -101,7 +108,7 @@ def _facts(hierarchy: Hierarchy | None, name: str) -> dict[str, Any]:
     return {} if hierarchy is None else {key: value for key, value in asdict(hierarchy.facts[name]).items() if value}
 
 
-def _hierarchy(entries: list[Mapping[str, Any]], where: Path) -> Hierarchy | None:
+def _hierarchy(entries: list[Mapping[str, Any]], where: str) -> Hierarchy | None:
     kinds = ("parents", "synonyms", "description")
     if not any(kind in entry for entry in entries for kind in kinds):
         return None
@@ -114,7 +121,7 @@ def _hierarchy(entries: list[Mapping[str, Any]], where: Path) -> Hierarchy | Non
             )
             for i, entry in enumerate(entries)
         },
-        str(where),
+        where,
     )
 
 

@@ -17,9 +17,11 @@ from manylabel.cli.common import DATA_HELP, Commands, DataFormat, Overwrite, Set
 from manylabel.cli.compare import compare
 from manylabel.cli.data import data_app
 from manylabel.cli.explain import explain
+from manylabel.cli.export import export
 from manylabel.cli.hard import hard
 from manylabel.cli.lists import backbones, detectors, heads, losses, recipes, settings, texts
 from manylabel.cli.predict import predict
+from manylabel.core.train_extra import needs_train
 from manylabel.error import ManylabelError
 from manylabel.runtime.system_error import is_of_the_system, is_out_of_memory, sentence
 from manylabel.runtime.terminal import echo, guard_streams
@@ -33,6 +35,7 @@ HELP = """Recognise everything in an image at once.
   manylabel evaluate runs/mine --data photos/ --split val
   manylabel predict runs/mine holiday.jpg --json
   manylabel explain runs/mine holiday.jpg                    where in the photo it sees what
+  manylabel export runs/mine --out mine.onnx                 a file that predicts without torch
   manylabel compare runs/mine runs/other
   manylabel hard runs/mine                                   what it misses beside what it finds
 """
@@ -171,7 +174,7 @@ def _print(results: dict[str, Any]) -> None:
 
 @app.command()
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="folder of a run or a bundle")],
+    run: Annotated[Path, typer.Argument(help="folder of a run or a bundle, or a file that 'manylabel export' wrote")],
     data: Annotated[str | None, typer.Option(help=f"{DATA_HELP}; default: what it was trained on")] = None,
     split: Annotated[str | None, typer.Option(help="train, val or test; default: val where there is one")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write results.json here")] = None,
@@ -192,8 +195,10 @@ def evaluate(
     \b
     manylabel evaluate runs/mine
     manylabel evaluate runs/mine --data photos/ --split test --json test.json --report test.html
+    manylabel evaluate mine.onnx --data photos/
     """
-    from manylabel import run as runs
+    import manylabel
+    from manylabel.inference.evaluate_file import evaluate_file
     from manylabel.storage.atomic import write_json
 
     check_output(json_file, overwrite)
@@ -202,7 +207,8 @@ def evaluate(
     asked = [f"data.format={data_format}"] if data_format else []
     refuse_set_too(settings, {"--format": "data.format"} if data_format else {})
     _check_pictures(run, report_file, overwrite)
-    results, extra = runs.evaluate(run, data=data, task=task, split=split, settings=[*asked, *(settings or [])])
+    evaluated = evaluate_file if run.is_file() else manylabel.evaluate
+    results, extra = evaluated(run, data=data, task=task, split=split, settings=[*asked, *(settings or [])])
     _print(results)
     if json_file:
         write_json(json_file, results)
@@ -255,6 +261,7 @@ def report(
 
 app.command()(compare)
 app.command()(explain)
+app.command()(export)
 app.command()(hard)
 app.command()(predict)
 for listed in (heads, losses, detectors, texts, backbones, recipes, settings):
@@ -282,7 +289,8 @@ def main() -> None:
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # when all is done, a Ctrl-C has nothing to stop
     try:
         try:
-            app(standalone_mode=True)
+            with needs_train("this command"):
+                app(standalone_mode=True)
         finally:
             sys.stdout.flush()  # here, where a full disk can still be said
     except ManylabelError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,7 +20,9 @@ from manylabel.storage.output import check_apart, check_output, check_outputs
 
 
 def predict(
-    bundle: Annotated[Path, typer.Argument(help="folder of a bundle or a run")],
+    bundle: Annotated[
+        Path, typer.Argument(help="folder of a run or a bundle, or a file that 'manylabel export' wrote")
+    ],
     images: Annotated[list[Path], typer.Argument(help="image files, folders of images, tar and Parquet shards")],
     as_json: Annotated[bool, typer.Option("--json", help="all labels as JSON on standard output")] = False,
     top: Annotated[int | None, typer.Option(help="at most so many labels per image", min=1)] = None,
@@ -49,6 +52,10 @@ def predict(
         float | None,
         typer.Option(help="of a task that detects: lowest score of an object; default: best F1", min=0, max=1),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="what computes an exported file: onnx (default), openvino, or auto: the faster one"),
+    ] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Say what is in images: the labels whose score reaches their own threshold (--json: all labels), and objects.
@@ -61,12 +68,12 @@ def predict(
     manylabel predict runs/mine shards/*.tar --csv tags.csv
     manylabel predict runs/words holiday.jpg --labels "cat, tractor, birthday cake"
     manylabel predict runs/mine photos/ --label-studio tasks.json
+    manylabel predict mine.onnx photos/ --engine auto
     manylabel predict runs/several holiday.jpg
     manylabel predict runs/several holiday.jpg --task objects --overlay found
     """
     from manylabel import console
     from manylabel.data.read.label_studio_config import CONFIG_NAME
-    from manylabel.inference.decoding import worth_workers
     from manylabel.inference.images import find_images
     from manylabel.inference.predictor import Predictor
     from manylabel.prediction_file import csv_file, label_studio_file
@@ -80,7 +87,7 @@ def predict(
         check_output(label_studio, overwrite)
         check_output(label_studio.parent / CONFIG_NAME, overwrite)
     found = find_images(images)
-    predictor = Predictor.load(bundle)
+    predictor = Predictor.load(bundle, engine=engine)
     names = [task] if task is not None else list(predictor.tasks)
     task = names[0] if len(names) == 1 else None
     detects = [name for name in names if predictor.of(name) and predictor.finds_objects(name)]
@@ -109,7 +116,7 @@ def predict(
         ]
         advance = opened.enter_context(console.counting("predicting", len(found))) if as_json or sinks else None
         kept = []
-        workers = worth_workers(len(found), predictor.workers)
+        workers = os.cpu_count() or 1 if len(found) > 1 else 0
         stream = predictor.stream(found, advance or (lambda _: None), task=task, score=score, workers=workers)
         for number, answer in enumerate(stream):  # lines as soon as they are known
             answers = answer if isinstance(answer, dict) else {names[0]: answer}

@@ -114,12 +114,12 @@ def pixel_loader(dataset: ImageDataset, batches: EpochBatches, workers: int, pin
         persistent_workers=workers > 0,
         prefetch_factor=4 if workers else None,
         pin_memory=pin,
-        worker_init_fn=quiet_worker,
+        worker_init_fn=_quiet_worker,
         generator=torch.Generator(),  # or it would draw from the generator that dropout uses
     )
 
 
-def quiet_worker(_worker: int) -> None:
+def _quiet_worker(_worker: int) -> None:
     """Workers decode on one thread each, and leave Ctrl-C to the main process, which saves first."""
     import signal
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,6 +45,13 @@ class Table:
         if split not in names:
             raise DataError(f"{self.name} has no images in split {split!r}{closest(split, names)}")
         return np.flatnonzero(self.split == split)
+
+    def part(self, split: str | None) -> tuple[Table, str | None]:
+        """(the images of a split, its name); without `split` val where there is one, else all images, without a name."""
+        if self.split is None and split is not None:
+            raise DataError(f"{self.name} has no split column; leave --split out to judge on all {len(self)} images")
+        chosen = split or ("val" if self.split is not None and "val" in self.split else None)
+        return (self if chosen is None else self.subset(self.rows(chosen))), chosen
 
     def subset(self, rows: np.ndarray) -> Table:
         return replace(
@@ -90,3 +98,8 @@ class Table:
 
 def _some(names: list[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+
+
+def fingerprint(keys: np.ndarray) -> str:
+    """Which images these are, by name, in any order."""
+    return hashlib.sha256("\0".join(sorted(map(str, keys))).encode()).hexdigest()

@@ -55,22 +55,26 @@ def onnx_engine(outputs: Outputs, size: int) -> OnnxEngine:
         return _exported(outputs, {PIXELS: example}, Path(folder) / "model.onnx")[0]
 
 
+def write_onnx(outputs: Outputs, examples: Mapping[str, Tensor], path: Path) -> None:
+    """These outputs as ONNX, not compared with anything. Raises what the exporter raises."""
+    sizes = {place: torch.export.Dim(name) for place, name in outputs.free.items()}
+    with quiet_export(), torch.no_grad():
+        torch.onnx.export(
+            outputs.eval(),
+            (),
+            str(path),
+            kwargs={"inputs": dict(examples)},
+            input_names=list(examples),
+            output_names=list(outputs.names),
+            dynamic_shapes={"inputs": dict.fromkeys(examples, sizes)},
+            dynamo=True,
+            external_data=False,
+        )
+
+
 def _exported(outputs: Outputs, examples: Mapping[str, Tensor], path: Path) -> tuple[OnnxEngine, float]:
-    outputs.eval()
-    batch = torch.export.Dim("batch")
     try:
-        with quiet_export(), torch.no_grad():
-            torch.onnx.export(
-                outputs,
-                (),
-                str(path),
-                kwargs={"inputs": dict(examples)},
-                input_names=list(examples),
-                output_names=list(outputs.names),
-                dynamic_shapes={"inputs": {name: {0: batch} for name in examples}},
-                dynamo=True,
-                external_data=False,
-            )
+        write_onnx(outputs, examples, path)
         engine = OnnxEngine(path, torch.get_num_threads())
         gap = difference(engine, outputs, examples)
     except Exception as error:

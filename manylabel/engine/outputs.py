@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from manylabel.backbone import Backbone
 from manylabel.features import FINAL, Features
 from manylabel.model import TaskModel
 
@@ -22,6 +23,7 @@ class Outputs(nn.Module):
     names: tuple[str, ...]
     tolerance = 1e-4  # largest difference to torch's
     relative = False  # of the largest number of the same output
+    free: Mapping[int, str] = {0: "batch"}  # dimensions of the inputs that may have any size
 
     def gap(self, ours: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray]) -> float:
         """Largest difference of any output; not a number where one is not."""
@@ -43,7 +45,7 @@ class FeatureOutputs(Outputs):
 
     def __init__(self, model: TaskModel) -> None:
         super().__init__()
-        self.model = _channels_last(model)
+        self.model = on(model, model.backbone.laid_out(torch.channels_last))  # no backward pass here would mind
         self.names = model.feature_names
 
     def forward(self, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
@@ -83,8 +85,8 @@ class HeadOutputs(Outputs):
         return (self.head(Features(inputs)).logits,)
 
 
-def _channels_last(model: TaskModel) -> TaskModel:
-    """The same weights, with images laid out with channels last: there is no backward pass here that would mind."""
+def on(model: TaskModel, backbone: Backbone) -> TaskModel:
+    """The same neck and head on another backbone."""
     other = copy.copy(model)
-    other._modules = {**model._modules, "backbone": model.backbone.laid_out(torch.channels_last)}
+    other._modules = {**model._modules, "backbone": backbone}
     return other

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -50,7 +51,7 @@ class Explainer:
         task: str | None = None,
     ) -> None:
         """`task`: of a model with several."""
-        found = predictor.of(task) if isinstance(predictor, Predictor) else predictor
+        found: Any = predictor.of(task) if isinstance(predictor, Predictor) else predictor
         if not isinstance(found, LabelPredictor):
             raise ConfigError(
                 f"task {found.bundle.name} finds objects, whose boxes say where they are; explain one with labels"

@@ -1,24 +1,25 @@
-"""Images on their way to a model: each is read once, and prepared for every task, here or in worker processes."""
+"""Images on their way to a model: each is read once, and prepared for every task, here or by workers ahead of the model.
+
+Workers are threads: decoding and resizing happen outside Python's lock, and what is open or lies in memory here need not
+be sent anywhere.
+"""
 
 from __future__ import annotations
 
-import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-import torch
 from PIL import Image
-from torch.utils.data import DataLoader, Dataset
 
-from manylabel.data.dataset import quiet_worker
-from manylabel.data.given_image import GivenImage, ImageLike, as_several, read_image
-from manylabel.data.shard.packed import PackedImage
+from manylabel.data.given_image import ImageLike, as_several, read_image
 from manylabel.error import DecodeError
 
 Prepare = Callable[[Image.Image], Any]  # an upright picture → what a task's model takes of it
-AHEAD = 8  # images that a worker decodes ahead of the model
-WORTH_A_WORKER = 32  # images; to start one takes as long as to decode some
+AHEAD = 16  # images that each worker may be ahead of the model
 
 
 @dataclass(frozen=True)
@@ -30,46 +31,34 @@ class Prepared:
     error: str | None = None
 
 
-class Decoding(Dataset[Prepared]):
+class Decoding:
     """(number, image) → Prepared. `at_least`: pixels that an image is decoded with at least; None = all that it has."""
 
     def __init__(self, prepare: Mapping[str, Prepare], at_least: int | None) -> None:
         self.prepare, self.at_least = prepare, at_least
 
-    def __getitem__(self, item: tuple[int, Any]) -> Prepared:
-        number, given = item
-        found = given if isinstance(given, GivenImage) else read_image(given, number, self.at_least)
-        if found.picture is None:
-            return Prepared(found.name, {}, str(found.error))
-        return Prepared(found.name, {task: prepare(found.picture) for task, prepare in self.prepare.items()})
-
     def stream(self, images: ImageLike | Iterable[ImageLike], workers: int = 0) -> Iterator[Prepared]:
         """In order, any number of images in bounded memory. One image alone that cannot be read raises a DecodeError."""
         several, alone = as_several(images)
-        if alone or not workers:
-            found: Iterable[Prepared] = map(self.__getitem__, enumerate(several))
-        else:
-            found = DataLoader(
-                self,
-                sampler=self._for_workers(several),  # type: ignore[arg-type]  # any iterable: its items are what is read
-                batch_size=None,
-                num_workers=workers,
-                prefetch_factor=AHEAD,
-                worker_init_fn=quiet_worker,
-                generator=torch.Generator(),  # or it would draw from everybody's
-            )
-        for one in found:
+        numbered = enumerate(several)
+        for one in map(self._read, numbered) if alone or not workers else self._ahead(numbered, workers):
             if alone and one.error is not None:
                 raise DecodeError(f"{one.name}: {one.error}")
             yield one
 
-    def _for_workers(self, images: Iterable[Any]) -> Iterator[tuple[int, Any]]:
-        """What lies in files is read there; what lies in this process's memory, or is open in it, is read here."""
-        for number, image in enumerate(images):
-            in_a_file = isinstance(image, (str, os.PathLike, PackedImage))
-            yield number, image if in_a_file else replace(read_image(image, number, self.at_least), given=None)
+    def _ahead(self, numbered: Iterator[tuple[int, Any]], workers: int) -> Iterator[Prepared]:
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="decode")
+        try:
+            waiting = deque(pool.submit(self._read, item) for item in islice(numbered, AHEAD * workers))
+            while waiting:
+                yield waiting.popleft().result()
+                waiting.extend(pool.submit(self._read, item) for item in islice(numbered, 1))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
-
-def worth_workers(images: int, workers: int) -> int:
-    """How many of these workers so many images keep busy."""
-    return min(workers, images // WORTH_A_WORKER)
+    def _read(self, item: tuple[int, Any]) -> Prepared:
+        number, given = item
+        found = read_image(given, number, self.at_least)
+        if found.picture is None:
+            return Prepared(found.name, {}, str(found.error))
+        return Prepared(found.name, {task: prepare(found.picture) for task, prepare in self.prepare.items()})

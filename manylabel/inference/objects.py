@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import torch
 from PIL import Image
@@ -13,15 +12,15 @@ from manylabel.bundle import TaskBundle, check_answer
 from manylabel.data.object_transform import ObjectTransform, Placement
 from manylabel.detect import Detections
 from manylabel.error import ManylabelError
+from manylabel.inference.bundle_predictor import BundlePredictor
 from manylabel.inference.found_objects import FoundObject, FoundObjects
-from manylabel.inference.task_predictor import TaskPredictor
 from manylabel.task import Detection
 from manylabel.task.stored_pixels import in_stored_pixels
 
 Placed = tuple[Tensor, Placement]
 
 
-class ObjectPredictor(TaskPredictor[Placed, FoundObjects]):
+class ObjectPredictor(BundlePredictor[Placed, FoundObjects]):
     """Objects whose score reaches `score` (default: where F1 was best); boxes are in pixels of the whole image."""
 
     task: Detection
@@ -37,7 +36,11 @@ class ObjectPredictor(TaskPredictor[Placed, FoundObjects]):
         if score is not None and not 0 <= score <= 1:
             raise ManylabelError(f"score is {score}; it must be between 0 and 1")
         self.lowest = float(bundle.thresholds[0]) if score is None else score
-        self.prepared = partial(_placed, ObjectTransform(bundle.preprocess))
+        self.transform = ObjectTransform(bundle.preprocess)
+
+    def prepared(self, picture: Image.Image) -> Placed:
+        place = self.transform.place(*picture.size)
+        return self.transform.pixels(picture, place), place
 
     def answer(self, names: Sequence[str], images: Sequence[Placed]) -> Iterator[FoundObjects]:
         with torch.inference_mode():
@@ -62,8 +65,3 @@ class ObjectPredictor(TaskPredictor[Placed, FoundObjects]):
 
     def unread(self, name: str, error: str) -> FoundObjects:
         return FoundObjects(name, error=error)
-
-
-def _placed(transform: ObjectTransform, picture: Image.Image) -> Placed:
-    place = transform.place(*picture.size)
-    return transform.pixels(picture, place), place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -65,17 +65,18 @@ class Prediction:
         return {"image": self.image, "labels": [vars(entry) for entry in self.labels[:top]]}
 
 
+def predictions_of(
+    images: Sequence[str], scores: np.ndarray, labels: Sequence[str], thresholds: np.ndarray, single: bool = False
+) -> Iterator[Prediction]:
+    """Of a batch's scores [B, N]; `single`: an image's one label is the one with the highest."""
+    for image, of_image, above in zip(images, scores, decide(scores, thresholds, single), strict=True):
+        yield prediction_of(image, of_image, labels, thresholds, above)
+
+
 def prediction_of(
-    image: str,
-    scores: np.ndarray,
-    labels: Sequence[str],
-    thresholds: np.ndarray,
-    single: bool = False,
-    above: np.ndarray | None = None,
+    image: str, scores: np.ndarray, labels: Sequence[str], thresholds: np.ndarray, above: np.ndarray
 ) -> Prediction:
-    """Of one image's scores [N]; `single`: its one label is the one with the highest. `above` [N]: what was decided
-    already."""
-    above = decide(scores[None], thresholds, single)[0] if above is None else above
+    """Of one image's scores [N], and what was decided [N]."""
     return Prediction(
         image,
         tuple(

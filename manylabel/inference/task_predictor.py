@@ -1,18 +1,14 @@
-"""What a model says of images for one of its tasks, batch by batch."""
+"""What a model says of images for one of its tasks, batch by batch. No torch."""
 
 from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-import torch
 from PIL import Image
 
-from manylabel.backbone import Backbone
-from manylabel.bundle import TaskBundle
 from manylabel.error import ConfigError
 from manylabel.inference.decoding import Prepared
 
@@ -21,34 +17,30 @@ AnswerT = TypeVar("AnswerT")
 
 
 class TaskPredictor(ABC, Generic[PreparedT, AnswerT]):
-    """A task's path through the model, on a device."""
+    """A task's path through a model; a child says through which."""
 
     at_least: int | None = None  # pixels that an image is decoded with at least; None = all that it has
-    prepared: Callable[
-        [Image.Image], PreparedT
-    ]  # what the model takes of an upright picture; holds no model, for workers
 
-    def __init__(self, bundle: TaskBundle, device: torch.device | str = "cpu", batch_size: int = 32) -> None:
-        self.bundle, self.device, self.batch_size = bundle, torch.device(device), checked_batch_size(batch_size)
-        self.model = bundle.model.eval().to(self.device)
-        self.task = bundle.task
+    def __init__(self, batch_size: int) -> None:
+        self.batch_size = checked_batch_size(batch_size)
 
     @property
+    @abstractmethod
     def labels(self) -> tuple[str, ...]:
-        return self.bundle.labels.names
+        """Their names, in the order of the model."""
 
-    @cached_property
-    def contiguous(self) -> Backbone:
-        """The backbone once more, for maps of where it looked."""
-        return self.model.backbone.contiguous()
-
-    def answers(self, images: Sequence[Prepared]) -> Iterator[AnswerT]:
-        """One for each image in order."""
+    def answers(self, images: Sequence[Prepared], task: str) -> Iterator[AnswerT]:
+        """One for each image in order; `task`: what this one is called among the inputs."""
         good = [image for image in images if image.error is None]
-        inputs = [image.inputs[self.bundle.name] for image in good]
-        found = iter(self.answer([image.name for image in good], inputs) if good else ())
+        found = iter(
+            self.answer([image.name for image in good], [image.inputs[task] for image in good]) if good else ()
+        )
         for image in images:
             yield next(found) if image.error is None else self.unread(image.name, image.error)
+
+    @abstractmethod
+    def prepared(self, picture: Image.Image) -> PreparedT:
+        """What the model takes of an upright picture; called by several threads at once."""
 
     @abstractmethod
     def answer(self, names: Sequence[str], images: Sequence[PreparedT]) -> Iterable[AnswerT]:

@@ -15,11 +15,12 @@ from manylabel.analysis.routing_patches import draw_patches
 from manylabel.analysis.routing_probe import settling
 from manylabel.bundle import Bundle, TaskBundle, save_bundle
 from manylabel.config import Config, has_one_task
+from manylabel.data.table import fingerprint
 from manylabel.metric import Judged
 from manylabel.mixing import total_share
 from manylabel.report.tasks_page import write_tasks_report
 from manylabel.run.data_paths import without_paths
-from manylabel.run.folder import fingerprint, write_outputs
+from manylabel.run.folder import write_outputs
 from manylabel.run.prepared import TaskData, task_folder
 from manylabel.run.run_results import describe_tasks
 from manylabel.run.task_results import Evaluated, chooses, chosen_here

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from collections.abc import Callable, Mapping
@@ -80,11 +79,6 @@ def machine_facts(accelerator: Accelerator) -> dict[str, Any]:
         "device": str(accelerator.device),
         "processes": accelerator.num_processes,
     }
-
-
-def fingerprint(keys: np.ndarray) -> str:
-    """Which images these are, by name, in any order."""
-    return hashlib.sha256("\0".join(sorted(map(str, keys))).encode()).hexdigest()
 
 
 def write_split(folder: Path, split: Mapping[str, str]) -> None:

@@ -29,7 +29,4 @@ def judged_part(table: Table, split: str | None, home: Path, same: bool) -> tupl
             f"which images of {table.name} this model was trained on is not known here (no split.csv in {home}); "
             "judge it on other images with --data"
         )
-    if table.split is None and split is not None:
-        raise DataError(f"{table.name} has no split column; leave --split out to judge on all {len(table)} images")
-    chosen = split or ("val" if table.split is not None and "val" in table.split else None)
-    return (table if chosen is None else table.subset(table.rows(chosen))), chosen
+    return table.part(split)

@@ -14,17 +14,16 @@ from accelerate import Accelerator
 from manylabel import console
 from manylabel.allocator import keep_memory
 from manylabel.bundle import Bundle, TaskBundle, check_answer, find_bundle, load_bundle
-from manylabel.config import Config, DataConfig, has_one_task, load_yaml, make_config, plain
+from manylabel.config import Config, DataConfig, has_one_task, load_yaml, make_config, parse, plain
 from manylabel.core.evidence import Scores
 from manylabel.data.audit.fingerprint import KnownImages
 from manylabel.data.bad_images import BadImages
 from manylabel.data.read import read_table
 from manylabel.data.sampler import EpochBatches
 from manylabel.data.shard.blocks import blocks_of
-from manylabel.data.table import Table
+from manylabel.data.table import Table, fingerprint
 from manylabel.error import DataError
 from manylabel.run.data_paths import with_absolute_paths
-from manylabel.run.folder import fingerprint
 from manylabel.run.judged_part import TRAINED_ON, judged_part
 from manylabel.run.prepared import task_folder
 from manylabel.run.run_results import describe_tasks
@@ -108,6 +107,18 @@ def evaluate(
     return describe_tasks(bundle.model, {name: one.summary(bundle.model) for name, one in evaluated.items()}), {}
 
 
+def images_of_run(bundle: Bundle, name: str, home: Path, split: str | None = None) -> Table:
+    """Images that the run in the folder `home` had for one of its tasks, with the bundle's labels; without `split` those
+    that it was judged on."""
+    stored = home / "config.yaml"
+    if not stored.is_file():
+        raise DataError(f"there is no run in {home}")
+    section, same = _section(bundle.tasks[name], stored_config(load_yaml(stored)), home, None)
+    table, _ = judged_part(read_table(parse(DataConfig, section)), split, task_folder(home, bundle.config, name), same)
+    one = bundle.tasks[name]
+    return one.task.usable(one.task.fit(table.with_labels(one.labels, one.hierarchy), training=False))
+
+
 def _asked(
     bundle: Bundle,
     name: str,
@@ -119,10 +130,11 @@ def _asked(
     accelerator: Accelerator,
 ) -> Asked:
     one = bundle.tasks[name]
+    task = one.task
     section, same = _section(one, trained, home, data)
     config = make_config(None, _of_task(settings, name, list(bundle.tasks)), data=section).only.data
     table, part = judged_part(read_table(config), split, task_folder(home, bundle.config, name), same)
-    read_notes, task = table.notes, one.task
+    read_notes = table.notes
     table = task.usable(task.fit(table.with_labels(one.labels, one.hierarchy), training=False))
     for note in table.notes:
         console.say(f"{table.name}: {note}")

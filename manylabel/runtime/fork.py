@@ -8,6 +8,7 @@ the child starts it with the method `spawn` or `forkserver`; torch.set_num_threa
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
 
 IMPORTED_IN = os.getpid()  # the package imports this at once: whoever finds another number was forked since
@@ -24,6 +25,6 @@ def one_thread_in_children() -> None:
 
 
 def _one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)
+    torch = sys.modules.get("torch")  # without it, as where an exported file predicts, nothing computes on OpenMP
+    if torch is not None:
+        torch.set_num_threads(1)

@@ -11,23 +11,23 @@ import torch
 from torch import Tensor
 
 from manylabel.config import AugmentConfig, KindDefaults, TaskConfig
-from manylabel.core.decision import Activation, decide
+from manylabel.core.decision import Activation
 from manylabel.core.evidence import Scores
 from manylabel.core.output import Output
 from manylabel.data.dataset import Batch, ImageDataset, image_dataset
 from manylabel.data.mix import mix_batch
+from manylabel.data.one_label import with_one_label_each
 from manylabel.data.table import Table
-from manylabel.error import ConfigError, DataError
+from manylabel.error import ConfigError
 from manylabel.head.prior import Prior
-from manylabel.labels import ABSENT, PRESENT, UNKNOWN, known, support
+from manylabel.labels import PRESENT, UNKNOWN, known, support
 from manylabel.loss import LOSSES, Loss, SoftmaxLoss
-from manylabel.metric import Judged, average_precision, fit_thresholds
+from manylabel.metric import Judged, average_precision
+from manylabel.metric.label_kind import LABEL_KINDS, LabelKind
 from manylabel.preprocess import Preprocess
 from manylabel.task.base import Targets, Task
 from manylabel.task.kinds import register
 from manylabel.task.mixing import mixing_allowed, unknown_is_negative
-
-SHOWN = 3  # names in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +151,16 @@ class Classification(Task[LabelTargets, Scores, Judged]):
     def threshold_count(cls, labels: int) -> int:
         return labels
 
+    @property
+    def _labels(self) -> LabelKind:
+        return LABEL_KINDS[self.measured_as]
+
+    def thresholds(self, judged: Judged) -> np.ndarray:
+        return self._labels.thresholds(judged)
+
     def decide(self, scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """Which labels are said to be there. [n, N] bool"""
-        return decide(scores, thresholds, self.one_label)
+        return self._labels.decide(scores, thresholds)
 
 
 @register
@@ -163,13 +170,6 @@ class MultiLabel(Classification):
 
     kind: ClassVar[str] = "multi_label"
     measured_as: ClassVar[str] = "multi_label"
-
-    def thresholds(self, judged: Judged) -> np.ndarray:
-        """Each label's own; for unseen labels what suits the seen ones together. [N]"""
-        targets = judged.targets
-        if judged.unseen is not None:
-            targets = np.where(judged.unseen, np.int8(UNKNOWN), targets)
-        return fit_thresholds(judged.scores, targets)
 
     def hint(self, table: Table) -> str | None:
         one_each = ((table.matrix == PRESENT).sum(axis=1) == 1).all()
@@ -189,35 +189,7 @@ class SingleLabel(Classification):
     one_label: ClassVar[bool] = True
 
     def fit(self, table: Table, training: bool = True) -> Table:
-        """A label that is present makes the others absent.
-
-        An image whose label is not known says nothing. One that has no label at all is an error in training; when a model
-        is judged, its label may be one that the model does not know, so it is left out and counted.
-        """
-        present = (table.matrix == PRESENT).sum(axis=1)
-        many = np.flatnonzero(present > 1)
-        if len(many):
-            row = many[0]
-            names = [table.labels.names[i] for i in np.flatnonzero(table.matrix[row] == PRESENT)]
-            more = f" and {len(many) - 1} more images" if len(many) > 1 else ""
-            raise DataError(
-                f"{table.name}: {table.keys[row]}{more} have several labels ({', '.join(names[:SHOWN])}), "
-                "but kind: single_label takes exactly one; train with --kind multi_label"
-            )
-        none = np.flatnonzero((present == 0) & known(table.matrix).all(axis=1))
-        if len(none) and training:
-            raise DataError(
-                f"{table.name}: {len(none)} images have no label, first {table.keys[none[0]]}; kind: single_label takes "
-                "exactly one: leave these images out, give them a label of their own, or train with --kind multi_label"
-            )
-        matrix = np.where((present == 1)[:, None] & (table.matrix != PRESENT), np.int8(ABSENT), table.matrix)
-        matrix[present == 0] = UNKNOWN
-        said = (f"{len(none)} images have none of the model's labels and are not judged",) if len(none) else ()
-        return replace(table, matrix=matrix, notes=(*table.notes, *said))
-
-    def thresholds(self, judged: Judged) -> np.ndarray:
-        """0 for each label: the highest score decides. [N]"""
-        return np.zeros(judged.scores.shape[1])
+        return with_one_label_each(table, training)
 
 
 MULTI_LABEL = MultiLabel()

@@ -18,6 +18,7 @@ from doc_blocks import HERE
 from typer.main import get_command
 
 from manylabel.cli import app
+from manylabel.exporting.export_run import TARGETS
 
 REDIRECTION = (">", ">>", "2>", "|")  # the rest is the shell's
 PLACES = ("…", "R", "NAME")  # each stands for any name
@@ -161,7 +162,9 @@ def _names(listing: str, value: str) -> set[str]:
 
 
 def _written() -> set[str]:
-    return {line.split()[0] for line in listed("data", "formats").split("\n") if line.endswith("written")}
+    """What `data convert` and `export` take for --to."""
+    formats = {line.split()[0] for line in listed("data", "formats").split("\n") if line.endswith("written")}
+    return formats | {*TARGETS}
 
 
 def _unknown_choice(words: list[str]) -> list[str]:

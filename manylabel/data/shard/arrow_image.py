@@ -21,7 +21,7 @@ def need_pyarrow(what: str) -> Any:
     try:
         import pyarrow
     except ImportError as error:
-        raise DataError(f"{what} needs pyarrow: pip install pyarrow") from error
+        raise DataError(f'{what} needs pyarrow: pip install "manylabel[parquet]"') from error
     return pyarrow
 
 

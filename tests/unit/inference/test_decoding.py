@@ -1,10 +1,11 @@
-"""Images that worker processes decode get the same answers, in the same order, as those decoded here."""
+"""Images that workers decode get the same answers, in the same order, as those decoded here."""
 
 from __future__ import annotations
 
+import gc
 import io
 import itertools
-import multiprocessing
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import torch
 from explained import bundle, photos
 
 from manylabel.error import DecodeError
-from manylabel.inference.decoding import WORTH_A_WORKER, worth_workers
+from manylabel.inference.decoding import AHEAD
 from manylabel.inference.predictor import Predictor
 
 
@@ -59,15 +60,25 @@ def test_images_without_end_are_answered_in_bounded_memory(predictor: Predictor,
     endless = (tmp_path / "photo.png" for _ in taken)
     answers = list(itertools.islice(predictor.stream(endless, workers=1), 12))
     assert len({answer.labels for answer in answers}) == 1
-    assert next(taken) < 40
+    assert next(taken) <= 12 + AHEAD + 4
 
 
 def test_one_image_alone_raises_whatever_the_workers(predictor: Predictor, tmp_path: Path) -> None:
     with pytest.raises(DecodeError, match=r"missing\.jpg: file not found"):
         predictor.predict(tmp_path / "missing.jpg", workers=2)
-    assert not multiprocessing.active_children()
+    assert not _decoders()
 
 
-def test_a_worker_is_started_only_for_images_that_keep_it_busy() -> None:
-    assert [worth_workers(n, 2) for n in (1, WORTH_A_WORKER, 2 * WORTH_A_WORKER, 10_000)] == [0, 1, 2, 2]
-    assert worth_workers(10_000, 0) == 0
+def test_workers_end_when_nobody_asks_any_more(predictor: Predictor, tmp_path: Path) -> None:
+    photos(1)[0].save(tmp_path / "photo.png")
+    answers = predictor.stream([tmp_path / "photo.png"] * 100, workers=2)
+    assert next(answers).error is None
+    assert len(_decoders()) == 2
+    answers.close()  # type: ignore[attr-defined]
+    del answers
+    gc.collect()
+    assert not _decoders()
+
+
+def _decoders() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("decode")]
