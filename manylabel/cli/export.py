@@ -14,9 +14,13 @@ from manylabel.runtime.terminal import echo
 def export(
     run: Annotated[Path, typer.Argument(help="folder of a run or a bundle")],
     to: Annotated[
-        str, typer.Option(help="onnx (float32), or int8 (the same in whole numbers, if it loses little)")
+        str,
+        typer.Option(help="onnx (float32), int8 (the same in whole numbers, if it loses little), or tagger (a folder)"),
     ] = "onnx",
-    out: Annotated[Path | None, typer.Option(help="file to write; default: model.onnx in that folder")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="file to write; default: model.onnx in that folder (of a tagger: the folder tagger in it)"),
+    ] = None,
     form: Annotated[
         str, typer.Option(help="plain: normalised pixels to logits; full: an image to what is in it")
     ] = "plain",
@@ -30,10 +34,18 @@ def export(
     manylabel predict mine.onnx holiday.jpg
     manylabel export runs/mine --form full --out whole.onnx
     manylabel export runs/mine --to int8 --out small.onnx
+    manylabel export runs/mine --to tagger --out tagger
     """
     from manylabel.exporting import export as write
 
-    found = write(run, out or run / "model.onnx", to=to, form=form, task=task, overwrite=overwrite)
+    found = write(
+        run,
+        out or run / ("tagger" if to == "tagger" else "model.onnx"),
+        to=to,
+        form=form,
+        task=task,
+        overwrite=overwrite,
+    )
     for name, proof in found.proofs.items():
         whose = f"task {name}: " if len(found.proofs) > 1 else ""
         lost = "" if proof.lost_mean_ap is None else f", mAP {-proof.lost_mean_ap:+.2f} points"

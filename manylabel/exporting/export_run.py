@@ -18,6 +18,7 @@ from manylabel.bundle import Bundle, TaskBundle, find_bundle, load_bundle
 from manylabel.bundle.files import CHECKSUMS
 from manylabel.bundle.task_facts import labels_facts, preprocess_facts
 from manylabel.engine.export import need_onnx, write_onnx
+from manylabel.engine.outputs import Outputs
 from manylabel.error import ConfigError, EngineError
 from manylabel.exporting.full import WHAT, FullOutputs
 from manylabel.exporting.int8 import CHOICES, quantise
@@ -25,18 +26,19 @@ from manylabel.exporting.metadata import versions, write_metadata
 from manylabel.exporting.pictures import Pictures, pictures_of
 from manylabel.exporting.plain import PlainOutputs, output_name
 from manylabel.exporting.proof import LIMITS, Proof, prove
+from manylabel.exporting.tagger import FILES, MODEL, TaggerOutputs, check_tagger, write_tags
 from manylabel.inference.exported import ExportedLabels
 from manylabel.inference.exported_file import FORMAT, FORMS, open_exported
 from manylabel.inference.labels import LabelPredictor
 from manylabel.report.export_page import page_of, write_export_page
 from manylabel.storage.atomic import sha256
-from manylabel.storage.output import MADE_BY, check_output
+from manylabel.storage.output import MADE_BY, check_output, check_outputs
 from manylabel.storage.receipt import replacing_ours
 from manylabel.suggest import closest
 
-TARGETS = ("onnx", "int8")
-INPUTS = {"plain": "images", "full": "image"}
-PICTURES = {"onnx": 200, "int8": 500}  # at most, that a file is proved with
+TARGETS = ("onnx", "int8", "tagger")
+INPUTS = {"plain": "images", "full": "image", "tagger": "input"}
+PICTURES = {"onnx": 200, "int8": 500, "tagger": 200}  # at most, that a file is proved with
 CALIBRATION = 128  # training images by which ranges are measured
 EXAMPLE = (96, 128)  # sides of the picture that the full form is traced with
 
@@ -66,15 +68,19 @@ def export(
     """The model of a run or a bundle folder as a file; a page beside it says how equal and how fast it is.
 
     `to`: onnx computes in float32; int8 in whole numbers where that is within its limits, and needs the images of the run.
+    tagger writes the folder that taggers' front ends read.
     `form`: plain takes normalised pixels, full an image as it was decoded. `task`: one of several; None = all, if they see
     the same pixels.
     """
     for name, value, known in (("--to", to, TARGETS), ("--form", form, FORMS)):
         if value not in known:
             raise ConfigError(f"{name} cannot be {value!r:.40}{closest(value, known)}")
-    if to == "int8" and form != "plain":
-        raise ConfigError(f"--to int8 has the plain form only; leave --form {form} out")
+    if to != "onnx" and form != "plain":
+        raise ConfigError(f"--to {to} has the plain form only; leave --form {form} out")
     out = Path(out)
+    if to == "tagger":
+        check_outputs(out, FILES, overwrite)
+        out = out / MODEL
     check_output(out, overwrite)
     check_output(page_of(out), overwrite)
     need_onnx()
@@ -88,7 +94,15 @@ def export(
         return pictures_of(bundle, name, folder.parent, CALIBRATION, "train")
 
     tasks, fingerprint = _chosen(bundle, task), sha256(folder / CHECKSUMS)
-    return export_tasks(tasks, out, form, fingerprint, shown, calibration if to == "int8" else None)
+    if to != "tagger":
+        return export_tasks(tasks, out, form, fingerprint, shown, calibration if to == "int8" else None)
+    return _tagger(check_tagger(tasks), out, fingerprint, shown)
+
+
+def _tagger(one: TaskBundle, out: Path, fingerprint: str, shown: Callable[[str], Pictures]) -> Exported:
+    found = export_tasks({one.name: one}, out, "tagger", fingerprint, shown)
+    write_tags(out.parent, one)
+    return found
 
 
 def export_tasks(
@@ -184,11 +198,13 @@ def _chosen(bundle: Bundle, task: str | None) -> dict[str, TaskBundle]:
 
 
 def _write(tasks: Mapping[str, TaskBundle], form: str, path: Path) -> None:
-    outputs: PlainOutputs | FullOutputs
+    first = next(iter(tasks.values()))
+    example = torch.zeros(2, 3, *[first.preprocess.size] * 2)
+    outputs: Outputs
     if form == "plain":
         outputs = PlainOutputs({name: one.model for name, one in tasks.items()})
-        side = next(iter(tasks.values())).preprocess.size
-        example = torch.zeros(2, 3, side, side)
+    elif form == "tagger":
+        outputs = TaggerOutputs(first)
     else:
         outputs, example = FullOutputs(tasks), torch.zeros(*EXAMPLE, 3, dtype=torch.uint8)
     try:
@@ -207,7 +223,7 @@ def _facts(tasks: Mapping[str, TaskBundle], form: str, fingerprint: str) -> dict
         "versions": versions(),
         "bundle": fingerprint,
         "precision": "f32",
-        "form": form,
+        "form": "full" if form == "full" else "plain",
         "input": INPUTS[form],
         "tasks": {
             name: {

