@@ -179,7 +179,7 @@ def measure(backbone: str, size: int, head: str, options: Mapping[str, Any], lab
         warnings.simplefilter("ignore")
         body: Any = timm.create_model(name)
         words = np.ones((labels, WORD_SIZE), np.float32) if "text" in options.values() else None
-        model = attach(body, head, labels, vectors=words, **options).eval().requires_grad_(False)
+        model = attach(body, head, labels, vectors=words, **options).eval()
         with FlopCounterMode(display=False, depth=2) as counter, torch.no_grad():
             model(torch.empty(1, 3, size, size))
     head_flops = sum(counter.get_flop_counts().get("WithHead.head", {}).values())
