@@ -190,7 +190,6 @@ def measure(
         words = np.ones((labels, WORD_SIZE), np.float32) if "text" in options.values() else None
         model = attach(body, head, labels, vectors=words, neck=neck, **options).eval()
         own = [p for part in (model.neck, model.head) for p in part.parameters() if p.requires_grad]
-        model.requires_grad_(False)
         with FlopCounterMode(display=False, depth=2) as counter, torch.no_grad():
             model(torch.empty(1, 3, size, size))
     counts = counter.get_flop_counts()

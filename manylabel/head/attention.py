@@ -27,20 +27,17 @@ class Attention(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """queries [Q, D] or [B, Q, D], keys and values [B, T, D] → [B, Q, D]"""
+        """queries [Q, D] or [B, Q, D], keys and values [B, T, D] → [B, Q, D]; all three without B → [Q, D]"""
         q = self._split(self.query(queries))  # [h, Q, d] or [B, h, Q, d]
         k, v = self._split(self.key(keys)), self._split(self.value(values))  # [B, h, T, d]
-        if q.ndim == 3:
+        alone = k.ndim == 3
+        if alone:
+            q, k, v = q[None], k[None], v[None]
+        elif q.ndim == 3:
             q = q.expand(k.shape[0], -1, -1, -1)  # not len(k), which an export would take for a constant
         pooled = scaled_dot_product_attention(q, k, v, dropout_p=self.dropout if self.training else 0.0)
         out: Tensor = self.out(pooled.transpose(1, 2).flatten(2))  # [B, Q, D]
-        return out
-
-    def among(self, t: Tensor) -> Tensor:
-        """MultiHeadAttn(t, t, t) of [Q, D] (once for all images) or [B, Q, D]"""
-        every = t if t.ndim == 3 else t[None]
-        looked: Tensor = self(every, every, every)
-        return looked if t.ndim == 3 else looked[0]
+        return out[0] if alone else out
 
     def weights(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Where each head of each query looks. [B, h, Q, T], each row adds up to 1"""

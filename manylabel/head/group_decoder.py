@@ -101,7 +101,7 @@ class DecoderLayer(nn.Module):
         return self.attention.weights(self._first(t), e)
 
     def _first(self, t: Tensor) -> Tensor:
-        looked = t if self.self_attention is None else self.self_attention.among(t)
+        looked = t if self.self_attention is None else self.self_attention(t, t, t)
         first: Tensor = self.norm1(t + self.drop(looked))
         return first
 

@@ -211,7 +211,7 @@ def test_a_transformer_decoder_trains_its_self_attention() -> None:
     for part in (among.query, among.key, among.value, among.out):
         assert part.weight.grad is not None
         assert part.weight.grad.abs().max() > 1e-6
-    first = among.among(head.queries.weight)
+    first = among(*3 * [head.queries.weight])
     assert (first[0] - first[1]).abs().max() > 1e-3
 
 
