@@ -33,6 +33,7 @@ MOST_NAMED = 10  # how many bad rows an error lists
 MOST_LISTS = 100_000  # different lists of labels that are remembered
 ROUNDING = 2.0  # pixels that a box may stick out of its image: annotation tools round
 LONGEST_GROUP = 1000
+STATES = (PRESENT,), (ABSENT,), (UNKNOWN,)  # in the order in which a record has them
 GONE = -1  # row of an image that is not there
 
 
@@ -94,9 +95,10 @@ class TableBuilder:
         else:
             self._join(row, split, key, record)
         self.of_record.append(row)
-        for numbers, state in zip(said, (PRESENT, ABSENT, UNKNOWN), strict=True):
-            self.label.extend(numbers)
-            self.state.extend((state,) * len(numbers))
+        for numbers, state in zip(said, STATES, strict=True):
+            if numbers:
+                self.label.extend(numbers)
+                self.state.extend(state * len(numbers))
         self.end.append(len(self.label))
         for thing in record.things:
             self._add_thing(row, thing, record)
@@ -174,6 +176,8 @@ class TableBuilder:
         """Numbers of the labels that are present, absent and unknown, checked, and with what the hierarchy implies."""
         for thing in record.things:
             self._numbers((thing.label,), record)
+        if self.hierarchy is None and not record.absent and not record.unknown:  # nearly always
+            return self._numbers(record.present, record), (), ()
         present, absent, unknown = (self._numbers(n, record) for n in (record.present, record.absent, record.unknown))
         for number in present if absent or unknown else ():
             if number in absent or number in unknown:

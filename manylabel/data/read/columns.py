@@ -40,6 +40,7 @@ KINDS = {
 }
 KIND = {name: kind for kind, names in KINDS.items() for name in names}
 SHEET_COLUMNS = FILE_COLUMNS + KINDS["split"] + KINDS["group"]  # what is no label in a sheet with one column for each
+NO_LABELS = FILE_COLUMNS + KINDS["split"] + LABEL_COLUMNS  # whose cells need not be looked at for answers
 PANDAS = "unnamed:_0"  # its number of the row, in a first column without a name
 COUNTERS = ("id", "index", "__index_level_0__", PANDAS, "")  # numbers of rows: 0 and 1 in them are no answers
 ANSWERS = dict.fromkeys(("1", "1.0", "true", "yes", "x"), PRESENT) | dict.fromkeys(("0", "0.0", "false", "no"), ABSENT)
@@ -153,12 +154,13 @@ class Columns:
         if not isinstance(name, str) or not name.strip():
             said = "is missing or blank" if name in (None, "") else f"is {_short(name)}, not a file name"
             raise DataError(f"{where}: {self.word} {self.file!r} {said}; fill it in or delete the row")
-        absent: tuple[str, ...]
+        absent: tuple[str, ...] = ()
         if self.wide:
             present, absent = self._wide_labels(row, where)
         else:
-            present, absent = self._listed(row, self.labels, where), self._listed(row, self.absent, where)
-        unknown = self._listed(row, self.unknown, where)
+            present = self._listed(row, self.labels, where) if self.labels else ()
+            absent = self._listed(row, self.absent, where) if self.absent else ()
+        unknown = self._listed(row, self.unknown, where) if self.unknown else ()
         things = row_things(row.get(self.objects), f"{where}, field {self.objects!r}") if self.objects else ()
         if things:
             said_already = {*present, *absent, *unknown}
@@ -169,19 +171,19 @@ class Columns:
             present,
             absent,
             unknown,
-            _text(row, self.split),
-            _text(row, self.group),
+            _text(row.get(self.split)) if self.split else None,
+            _text(row.get(self.group)) if self.group else None,
             things,
             None,
-            self.labels is not None and self._is_unlabelled(row),
+            self.labels is not None and row.get(self.labels) is None and self._is_unlabelled(row),
         )
 
     def _is_unlabelled(self, row: Mapping[str, Any]) -> bool:
         """A row without the fields that speak of labels, or with null in them: nobody looked at this image."""
         return all(row.get(name) is None for name in (self.labels, self.absent, self.unknown) if name is not None)
 
-    def _listed(self, row: Mapping[str, Any], column: str | None, where: str) -> tuple[str, ...]:
-        value = None if column is None else row.get(column)
+    def _listed(self, row: Mapping[str, Any], column: str, where: str) -> tuple[str, ...]:
+        value = row.get(column)
         if not isinstance(value, str):
             return () if value is None else listed_names(value, f"{where}, {self.word} {column!r}")
         names = self._names.get(value)
@@ -282,7 +284,7 @@ class _Survey:
             self.kinds[name] = "ignored"
             return
         self.kinds[name] = KIND.get(plain)
-        if self.sheet or plain not in COUNTERS:
+        if plain not in NO_LABELS and (self.sheet or plain not in COUNTERS):
             self.seen[name] = set()
 
     def _see_labels(self, kind: str | None, value: Any) -> None:
@@ -389,9 +391,8 @@ class _Survey:
             yield f"fields that are not used: {', '.join(unused[:10])}{more}"
 
 
-def _text(row: Mapping[str, Any], column: str | None) -> str | None:
-    value = None if column is None else row.get(column)
-    return None if is_blank(value) else str(value).strip()
+def _text(value: Any) -> str | None:
+    return None if value is None or value != value else str(value).strip() or None
 
 
 def _short(value: Any) -> str:
