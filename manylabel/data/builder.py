@@ -251,6 +251,8 @@ class TableBuilder:
     def _inside(self, thing: Thing, size: tuple[int, int], where: str) -> Box | None:
         """The box cut at the image's edge; None if nothing of it is left."""
         (left, top, right, bottom), (width, height) = thing.box, size
+        if left >= 0 and top >= 0 and right <= width and bottom <= height:
+            return thing.box
         clipped = (max(left, 0.0), max(top, 0.0), min(right, float(width)), min(bottom, float(height)))
         out = max(abs(a - b) for a, b in zip(clipped, thing.box, strict=True))
         if out > ROUNDING and self.config.boxes == "error":
@@ -258,7 +260,7 @@ class TableBuilder:
                 f"{where}: the box of {thing.label!r} from ({left:g}, {top:g}) to ({right:g}, {bottom:g}) is outside "
                 f"its image of {width}×{height} pixels; mend it, or cut such boxes at the edge with --set data.boxes=clip"
             )
-        return None if clipped != thing.box and (clipped[0] >= clipped[2] or clipped[1] >= clipped[3]) else clipped
+        return None if clipped[0] >= clipped[2] or clipped[1] >= clipped[3] else clipped
 
     # --- all records -------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -75,36 +76,53 @@ class LabelCells:
     """What the texts of a field of labels look like, in memory that does not grow with them."""
 
     def __init__(self, cells: Iterable[str] = ()) -> None:
-        self.times: Counter[str] = Counter()
-        self.rare = dict.fromkeys(DELIMITERS, 0)  # cells with each delimiter beyond those that are kept
-        self.filled = self.lists = 0
+        self._times: dict[str, int] = {}
+        self._rare: Counter[str] = (
+            Counter()
+        )  # cells beyond those that are kept: filled ones, lists, with each delimiter
         for cell in cells:
             self.see(cell)
 
     def see(self, cell: str) -> None:
-        if not cell or not (cell := cell.strip()):
-            return
-        self.filled += 1
-        self.lists += is_list_text(cell)
-        if cell in self.times or len(self.times) < MOST_DISTINCT:
-            self.times[cell] += 1
-        else:
-            for sign in DELIMITERS:
-                self.rare[sign] += sign in cell
+        times = self._times.get(cell)
+        if times is not None or len(self._times) < MOST_DISTINCT:
+            self._times[cell] = (times or 0) + 1
+        elif cell.strip():
+            signs = [sign for sign in DELIMITERS if sign in cell.strip()]
+            self._rare.update(["filled", *signs, *(["list"] if is_list_text(cell) else [])])
+
+    @cached_property
+    def _cells(self) -> dict[str, int]:
+        """Text → how often it is there; once all were seen."""
+        found: Counter[str] = Counter()
+        for cell, times in self._times.items():
+            found[cell.strip()] += times
+        del found[""]
+        return dict(found)
+
+    @property
+    def filled(self) -> int:
+        return sum(self._cells.values()) + self._rare["filled"]
+
+    @property
+    def are_lists(self) -> bool:
+        """Whether there are any, and all are lists written out."""
+        lists = sum(times for cell, times in self._cells.items() if is_list_text(cell)) + self._rare["list"]
+        return 0 < lists == self.filled
 
     def delimiter(self) -> str | None:
         """The one that most cells contain; a space only where it clearly separates words of a small vocabulary."""
-        counts = {s: self.rare[s] + sum(n for cell, n in self.times.items() if s in cell) for s in DELIMITERS}
+        counts = {s: self._rare[s] + sum(n for cell, n in self._cells.items() if s in cell) for s in DELIMITERS}
         best = max(DELIMITERS, key=lambda sign: counts[sign])
         if counts[best]:
             return best
-        if len({len(cell.split()) for cell in self.times}) < 2:
+        if len({len(cell.split()) for cell in self._cells}) < 2:
             return None  # names of two words each, perhaps
-        return " " if 3 * len({word for cell in self.times for word in cell.split()}) < 2 * len(self.times) else None
+        return " " if 3 * len({word for cell in self._cells for word in cell.split()}) < 2 * len(self._cells) else None
 
     def shares_words(self) -> bool:
         """Whether cells with spaces have words in common, so that a space may be a delimiter after all."""
-        spaced = [cell.split() for cell in self.times if " " in cell]
+        spaced = [cell.split() for cell in self._cells if " " in cell]
         return len({word for words in spaced for word in words}) < sum(map(len, spaced))
 
 
@@ -260,7 +278,7 @@ class _Survey:
         chosen = self._chosen()
         wide = () if chosen["labels"] or chosen["objects"] else self._wide(chosen)
         self._refuse(chosen, wide)
-        lists = self.config.delimiter is None and bool(self.cells.lists) and self.cells.lists == self.cells.filled
+        lists = self.config.delimiter is None and self.cells.are_lists
         delimiter = None if lists else self.config.delimiter or self.cells.delimiter() or self.others.delimiter()
         answers = {answer(value) for name in wide for value in self.seen[name] or ()}
         said = {str(value).strip() for name in wide for value in self.seen[name] or () if not is_blank(value)}
