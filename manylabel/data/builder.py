@@ -33,6 +33,7 @@ MOST_NAMED = 10  # how many bad rows an error lists
 MOST_LISTS = 100_000  # different lists of labels that are remembered
 ROUNDING = 2.0  # pixels that a box may stick out of its image: annotation tools round
 LONGEST_GROUP = 1000
+STATES = (PRESENT,), (ABSENT,), (UNKNOWN,)  # in the order in which a record has them
 GONE = -1  # row of an image that is not there
 
 
@@ -94,9 +95,10 @@ class TableBuilder:
         else:
             self._join(row, split, key, record)
         self.of_record.append(row)
-        for numbers, state in zip(said, (PRESENT, ABSENT, UNKNOWN), strict=True):
-            self.label.extend(numbers)
-            self.state.extend((state,) * len(numbers))
+        for numbers, state in zip(said, STATES, strict=True):
+            if numbers:
+                self.label.extend(numbers)
+                self.state.extend(state * len(numbers))
         self.end.append(len(self.label))
         for thing in record.things:
             self._add_thing(row, thing, record)
@@ -174,6 +176,8 @@ class TableBuilder:
         """Numbers of the labels that are present, absent and unknown, checked, and with what the hierarchy implies."""
         for thing in record.things:
             self._numbers((thing.label,), record)
+        if self.hierarchy is None and not record.absent and not record.unknown:  # nearly always
+            return self._numbers(record.present, record), (), ()
         present, absent, unknown = (self._numbers(n, record) for n in (record.present, record.absent, record.unknown))
         for number in present if absent or unknown else ():
             if number in absent or number in unknown:
@@ -247,6 +251,8 @@ class TableBuilder:
     def _inside(self, thing: Thing, size: tuple[int, int], where: str) -> Box | None:
         """The box cut at the image's edge; None if nothing of it is left."""
         (left, top, right, bottom), (width, height) = thing.box, size
+        if left >= 0 and top >= 0 and right <= width and bottom <= height:
+            return thing.box
         clipped = (max(left, 0.0), max(top, 0.0), min(right, float(width)), min(bottom, float(height)))
         out = max(abs(a - b) for a, b in zip(clipped, thing.box, strict=True))
         if out > ROUNDING and self.config.boxes == "error":
@@ -254,7 +260,7 @@ class TableBuilder:
                 f"{where}: the box of {thing.label!r} from ({left:g}, {top:g}) to ({right:g}, {bottom:g}) is outside "
                 f"its image of {width}×{height} pixels; mend it, or cut such boxes at the edge with --set data.boxes=clip"
             )
-        return None if clipped != thing.box and (clipped[0] >= clipped[2] or clipped[1] >= clipped[3]) else clipped
+        return None if clipped[0] >= clipped[2] or clipped[1] >= clipped[3] else clipped
 
     # --- all records -------------------------------------------------------------------------------------------
 

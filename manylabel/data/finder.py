@@ -61,6 +61,7 @@ class FileNames:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._top = f"{root}/"
         self.taken: dict[str, str] = {}  # files found by the end of a path, and for which name
         self.mended = 0
         self.example = ""
@@ -73,10 +74,10 @@ class FileNames:
         """The file's path under the root; None if there is no such file."""
         if "./" in name or "//" in name:
             name = posixpath.normpath(name)  # or one image could stand in two parts under two names
-        if os.path.isfile(f"{self.root}/{name}"):
+        if os.path.isfile(self._top + name):
             return name
         for others in self._variants(name):
-            found = [other for other in others if os.path.isfile(f"{self.root}/{other}")]
+            found = [other for other in others if os.path.isfile(self._top + other)]
             if found:  # several: a photo and its mask, perhaps; nobody can tell which is meant
                 return self._note(name, found[0]) if len(found) == 1 else None
         return None
@@ -84,7 +85,7 @@ class FileNames:
     def find_by_end(self, name: str) -> str | None:
         """For a path of another machine or an address: the one file whose path ends like it."""
         inside = os.path.relpath(os.path.join(self.root, name), self.root)
-        if not escapes(inside) and os.path.isfile(f"{self.root}/{inside}"):
+        if not escapes(inside) and os.path.isfile(self._top + inside):
             return self._note(name, inside)
         if ".." in name.replace("\\", "/").split("/"):
             return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manylabel.config import DataConfig
-from manylabel.data.finder import escapes, is_file_name
+from manylabel.data.finder import escapes, is_file_name, named_root
 from manylabel.data.read.split_name import split_of
 from manylabel.data.read.text_file import json_kind, mentions
 from manylabel.error import DataError
@@ -92,12 +92,7 @@ def find_images(
 ) -> tuple[Path, list[ImagePlace]]:
     """(root, place per file): where most of the sample names of each file are."""
     home = path if path.is_dir() else path.parent
-    if home.name.lower() == "annotations":
-        home = home.parent
-    if config.images is not None:
-        home = Path(config.images)
-        if not home.is_dir():
-            raise DataError(f"data.images: {home} is not a folder")
+    home = named_root(config) or (home.parent if home.name.lower() == "annotations" else home)
     places = [_best_place(home, file, names) for file, names in zip(files, samples, strict=True)]
     folders = dict.fromkeys(place.folder for place in places)
     if any(folders):

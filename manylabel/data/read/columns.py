@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ KINDS = {
 }
 KIND = {name: kind for kind, names in KINDS.items() for name in names}
 SHEET_COLUMNS = FILE_COLUMNS + KINDS["split"] + KINDS["group"]  # what is no label in a sheet with one column for each
+NO_LABELS = FILE_COLUMNS + KINDS["split"] + LABEL_COLUMNS  # whose cells need not be looked at for answers
 PANDAS = "unnamed:_0"  # its number of the row, in a first column without a name
 COUNTERS = ("id", "index", "__index_level_0__", PANDAS, "")  # numbers of rows: 0 and 1 in them are no answers
 ANSWERS = dict.fromkeys(("1", "1.0", "true", "yes", "x"), PRESENT) | dict.fromkeys(("0", "0.0", "false", "no"), ABSENT)
@@ -74,36 +76,53 @@ class LabelCells:
     """What the texts of a field of labels look like, in memory that does not grow with them."""
 
     def __init__(self, cells: Iterable[str] = ()) -> None:
-        self.times: Counter[str] = Counter()
-        self.rare = dict.fromkeys(DELIMITERS, 0)  # cells with each delimiter beyond those that are kept
-        self.filled = self.lists = 0
+        self._times: dict[str, int] = {}
+        self._rare: Counter[str] = (
+            Counter()
+        )  # cells beyond those that are kept: filled ones, lists, with each delimiter
         for cell in cells:
             self.see(cell)
 
     def see(self, cell: str) -> None:
-        if not cell or not (cell := cell.strip()):
-            return
-        self.filled += 1
-        self.lists += is_list_text(cell)
-        if cell in self.times or len(self.times) < MOST_DISTINCT:
-            self.times[cell] += 1
-        else:
-            for sign in DELIMITERS:
-                self.rare[sign] += sign in cell
+        times = self._times.get(cell)
+        if times is not None or len(self._times) < MOST_DISTINCT:
+            self._times[cell] = (times or 0) + 1
+        elif cell.strip():
+            signs = [sign for sign in DELIMITERS if sign in cell.strip()]
+            self._rare.update(["filled", *signs, *(["list"] if is_list_text(cell) else [])])
+
+    @cached_property
+    def _cells(self) -> dict[str, int]:
+        """Text → how often it is there; once all were seen."""
+        found: Counter[str] = Counter()
+        for cell, times in self._times.items():
+            found[cell.strip()] += times
+        del found[""]
+        return dict(found)
+
+    @property
+    def filled(self) -> int:
+        return sum(self._cells.values()) + self._rare["filled"]
+
+    @property
+    def are_lists(self) -> bool:
+        """Whether there are any, and all are lists written out."""
+        lists = sum(times for cell, times in self._cells.items() if is_list_text(cell)) + self._rare["list"]
+        return 0 < lists == self.filled
 
     def delimiter(self) -> str | None:
         """The one that most cells contain; a space only where it clearly separates words of a small vocabulary."""
-        counts = {s: self.rare[s] + sum(n for cell, n in self.times.items() if s in cell) for s in DELIMITERS}
+        counts = {s: self._rare[s] + sum(n for cell, n in self._cells.items() if s in cell) for s in DELIMITERS}
         best = max(DELIMITERS, key=lambda sign: counts[sign])
         if counts[best]:
             return best
-        if len({len(cell.split()) for cell in self.times}) < 2:
+        if len({len(cell.split()) for cell in self._cells}) < 2:
             return None  # names of two words each, perhaps
-        return " " if 3 * len({word for cell in self.times for word in cell.split()}) < 2 * len(self.times) else None
+        return " " if 3 * len({word for cell in self._cells for word in cell.split()}) < 2 * len(self._cells) else None
 
     def shares_words(self) -> bool:
         """Whether cells with spaces have words in common, so that a space may be a delimiter after all."""
-        spaced = [cell.split() for cell in self.times if " " in cell]
+        spaced = [cell.split() for cell in self._cells if " " in cell]
         return len({word for words in spaced for word in words}) < sum(map(len, spaced))
 
 
@@ -153,12 +172,13 @@ class Columns:
         if not isinstance(name, str) or not name.strip():
             said = "is missing or blank" if name in (None, "") else f"is {_short(name)}, not a file name"
             raise DataError(f"{where}: {self.word} {self.file!r} {said}; fill it in or delete the row")
-        absent: tuple[str, ...]
+        absent: tuple[str, ...] = ()
         if self.wide:
             present, absent = self._wide_labels(row, where)
         else:
-            present, absent = self._listed(row, self.labels, where), self._listed(row, self.absent, where)
-        unknown = self._listed(row, self.unknown, where)
+            present = self._listed(row, self.labels, where) if self.labels else ()
+            absent = self._listed(row, self.absent, where) if self.absent else ()
+        unknown = self._listed(row, self.unknown, where) if self.unknown else ()
         things = row_things(row.get(self.objects), f"{where}, field {self.objects!r}") if self.objects else ()
         if things:
             said_already = {*present, *absent, *unknown}
@@ -169,19 +189,19 @@ class Columns:
             present,
             absent,
             unknown,
-            _text(row, self.split),
-            _text(row, self.group),
+            _text(row.get(self.split)) if self.split else None,
+            _text(row.get(self.group)) if self.group else None,
             things,
             None,
-            self.labels is not None and self._is_unlabelled(row),
+            self.labels is not None and row.get(self.labels) is None and self._is_unlabelled(row),
         )
 
     def _is_unlabelled(self, row: Mapping[str, Any]) -> bool:
         """A row without the fields that speak of labels, or with null in them: nobody looked at this image."""
         return all(row.get(name) is None for name in (self.labels, self.absent, self.unknown) if name is not None)
 
-    def _listed(self, row: Mapping[str, Any], column: str | None, where: str) -> tuple[str, ...]:
-        value = None if column is None else row.get(column)
+    def _listed(self, row: Mapping[str, Any], column: str, where: str) -> tuple[str, ...]:
+        value = row.get(column)
         if not isinstance(value, str):
             return () if value is None else listed_names(value, f"{where}, {self.word} {column!r}")
         names = self._names.get(value)
@@ -258,7 +278,7 @@ class _Survey:
         chosen = self._chosen()
         wide = () if chosen["labels"] or chosen["objects"] else self._wide(chosen)
         self._refuse(chosen, wide)
-        lists = self.config.delimiter is None and bool(self.cells.lists) and self.cells.lists == self.cells.filled
+        lists = self.config.delimiter is None and self.cells.are_lists
         delimiter = None if lists else self.config.delimiter or self.cells.delimiter() or self.others.delimiter()
         answers = {answer(value) for name in wide for value in self.seen[name] or ()}
         said = {str(value).strip() for name in wide for value in self.seen[name] or () if not is_blank(value)}
@@ -282,7 +302,7 @@ class _Survey:
             self.kinds[name] = "ignored"
             return
         self.kinds[name] = KIND.get(plain)
-        if self.sheet or plain not in COUNTERS:
+        if plain not in NO_LABELS and (self.sheet or plain not in COUNTERS):
             self.seen[name] = set()
 
     def _see_labels(self, kind: str | None, value: Any) -> None:
@@ -389,9 +409,8 @@ class _Survey:
             yield f"fields that are not used: {', '.join(unused[:10])}{more}"
 
 
-def _text(row: Mapping[str, Any], column: str | None) -> str | None:
-    value = None if column is None else row.get(column)
-    return None if is_blank(value) else str(value).strip()
+def _text(value: Any) -> str | None:
+    return None if value is None or value != value else str(value).strip() or None
 
 
 def _short(value: Any) -> str:

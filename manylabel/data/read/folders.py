@@ -72,7 +72,11 @@ def open_folders(path: Path, config: DataConfig) -> Reading:
     parts = [key.split("/") for key in found]
     layout = _Layout.of({part[0] for part in parts if len(part) == 2}, {part[0] for part in parts if len(part) > 2})
     if layout.unclear:
-        raise DataError(_unclear(path, layout))
+        split = min(layout.splits)
+        raise DataError(
+            f"{path}: is {split}/ a split or a label? It holds folders with images, and others with images are beside "
+            f"it; move these away, or put the images of the label {split!r} directly into {split}/"
+        )
     placed = [(key, place) for key in found if (place := layout.place(key)) is not None]
     if not placed:
         raise DataError(
@@ -81,23 +85,17 @@ def open_folders(path: Path, config: DataConfig) -> Reading:
     notes: list[str] = []
     names = _names(path, {place[1] for _, place in placed}, notes)
     notes += _odd_folders(path, layout, found, [key for key, _ in placed])
-    copies = _Copies.of(path, placed, len(found), notes)
+    labels, dropped = _copies(path, placed, notes)
+    if len(found) > len(placed):
+        notes.append(f"{len(found) - len(placed)} images outside the folders of labels are left out")
 
     def records() -> Iterator[Record]:
         for i, (key, (split, label)) in enumerate(placed):
-            if i not in copies.dropped:
-                present = copies.labels.get(i, (label,))
+            if i not in dropped:
+                present = labels.get(i, (label,))
                 yield Record(key, f"{path.name}/{key}", tuple(names[folder] for folder in present), split=split)
 
     return Reading(path, FileSource(path), records, tuple(sorted(names.values())), notes=notes)
-
-
-def _unclear(path: Path, layout: _Layout) -> str:
-    split = min(layout.splits)
-    return (
-        f"{path}: is {split}/ a split or a label? It holds folders with images, and other folders with images are beside "
-        f"it; move these away, or put the images of the label {split!r} directly into {split}/"
-    )
 
 
 def _odd_folders(path: Path, layout: _Layout, found: list[str], placed: list[str]) -> list[str]:
@@ -137,37 +135,29 @@ def _names(path: Path, folders: set[str], notes: list[str]) -> dict[str, str]:
     return names
 
 
-@dataclass(frozen=True)
-class _Copies:
-    """Images that lie in the folders of several labels."""
-
-    labels: dict[int, tuple[str, ...]]  # position of the first file → all its labels
-    dropped: set[int]  # positions of the others
-
-    @classmethod
-    def of(cls, root: Path, placed: list[tuple[str, tuple[str | None, str]]], found: int, notes: list[str]) -> _Copies:
-        """Copies in two splits are an error; copies in one label's folder stay what they are, two images."""
-        copies = cls({}, set())
-        leaks = []
-        for group in same_content(root, [key for key, _ in placed]):
-            first = group[0]
-            places = [placed[i][1] for i in group]
-            splits = [SPLITS[split.lower()] if split else None for split, _ in places]
-            if len(set(splits)) > 1:
-                other = next(i for i, split in zip(group, splits, strict=True) if split != splits[0])
-                leaks.append((placed[first][0], placed[other][0]))
-            elif len(labels := {label for _, label in places}) > 1:
-                copies.labels[first] = tuple(sorted(labels))
-                copies.dropped.update(group[1:])
-        if leaks:
-            raise DataError(_leaked(root, leaks))
-        if found > len(placed):
-            notes.append(f"{found - len(placed)} images outside the folders of labels are left out")
-        if copies.labels:
-            notes.append(f"{len(copies.labels)} images stand in several folders; merged by content")
-        else:
-            notes.append("one label per image")
-        return copies
+def _copies(
+    root: Path, placed: list[tuple[str, tuple[str | None, str]]], notes: list[str]
+) -> tuple[dict[int, tuple[str, ...]], set[int]]:
+    """Of images that lie in the folders of several labels: (position of the first file → all its labels, positions of the
+    others). Copies in two splits are an error; copies in one label's folder stay what they are, two images."""
+    labels: dict[int, tuple[str, ...]] = {}
+    dropped: set[int] = set()
+    leaks = []
+    for group in same_content(root, [key for key, _ in placed]):
+        splits = [SPLITS[split.lower()] if split else None for split, _ in (placed[i][1] for i in group)]
+        found = {placed[i][1][1] for i in group}
+        if len(set(splits)) > 1:
+            other = next(i for i, split in zip(group, splits, strict=True) if split != splits[0])
+            leaks.append((placed[group[0]][0], placed[other][0]))
+        elif len(found) > 1:
+            labels[group[0]] = tuple(sorted(found))
+            dropped.update(group[1:])
+    if leaks:
+        raise DataError(_leaked(root, leaks))
+    notes.append(
+        f"{len(labels)} images stand in several folders; merged by content" if labels else "one label per image"
+    )
+    return labels, dropped
 
 
 def _leaked(root: Path, leaks: list[tuple[str, str]]) -> str:

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from manylabel.config import DataConfig
+from manylabel.data.finder import named_root
 from manylabel.data.read.split_name import split_of
 from manylabel.data.read.text_file import text_lines
 from manylabel.data.walk import is_folder, is_image_name
@@ -74,7 +75,8 @@ def voc_folders(path: Path, config: DataConfig | None = None) -> list[VocFolder]
     splits = [split_of(each.home) for each in found]
     if len(found) > 1 and all(splits):
         found = [replace(each, split=split) for each, split in zip(found, splits, strict=True)]
-    return found if config is None or config.images is None else [_moved(each, path, config.images) for each in found]
+    root = None if config is None else named_root(config)
+    return found if root is None else [_moved(each, path, root) for each in found]
 
 
 def _official(home: Path) -> VocFolder | None:
@@ -92,11 +94,8 @@ def _images_of(folder: Path, path: Path) -> Path:
     return folder
 
 
-def _moved(found: VocFolder, path: Path, images: str) -> VocFolder:
+def _moved(found: VocFolder, path: Path, root: Path) -> VocFolder:
     """With its images in the folder that the user names, or in the same place under it."""
-    root = Path(images)
-    if not root.is_dir():
-        raise DataError(f"data.images: {root} is not a folder")
     same = root / found.images.relative_to(path)
     return replace(found, images=same if same.is_dir() else root)
 

@@ -13,9 +13,19 @@ from pathlib import Path
 from manylabel.config import DataConfig
 from manylabel.data.finder import ImageNames
 from manylabel.data.read.text_file import text_lines
-from manylabel.data.read.yolo_files import Entry, LabelFolders, entries, holds_objects
+from manylabel.data.read.yolo_files import (
+    Entry,
+    LabelFolders,
+    Part,
+    entries,
+    holds_objects,
+    names_files,
+    plain_parts,
+    read_names,
+    split_folders,
+    yaml_parts,
+)
 from manylabel.data.read.yolo_line import LineRules, Shape
-from manylabel.data.read.yolo_parts import Part, names_files, plain_parts, read_names, split_folders, yaml_parts
 from manylabel.data.read.yolo_yaml import find_yaml, is_yolo_yaml, read_yaml, yaml_files
 from manylabel.data.record import Format, Reading, Record
 from manylabel.error import DataError

@@ -46,7 +46,7 @@ def write_csv(content: Content, path: Path) -> list[str]:
                 cells.append(values["labels"])
     notes = placer.note()
     survey = LabelCells(cells)
-    if survey.delimiter() not in (delimiter, None) or (survey.lists and survey.lists == survey.filled):
+    if survey.delimiter() not in (delimiter, None) or survey.are_lists:
         notes.append(f"label names hold what looks like a delimiter; read it with --set 'data.delimiter={delimiter}'")
     lost = [name for name in content.labels if name not in named]
     if lost:
