@@ -36,11 +36,11 @@ class Bug:
 BUGS = (
     Bug("metric", "metric/average_precision.py", "cuts.hits / cuts.predicted", "cuts.hits / (cuts.predicted + 1)"),
     Bug("threshold", "metric/threshold.py", "middle = (cut + below) / 2", "middle = cut + (cut - below) / 2"),
-    Bug("split", "data/stratify.py", "(has == 1) & (gets > 0), np.inf", "(has == 1) & (gets < 0), np.inf"),
+    Bug("split", "data/stratify.py", "(has == count) & (gets > 0)", "(has == count) & (gets < 0)"),
     Bug("loss", "loss/asymmetric.py", "(x.sigmoid() - m).clamp(", "(x.sigmoid() + m).clamp("),
     Bug("resume", "training/snapshot.py", 'ema.steps = found.values["ema_steps"]', "ema.steps = 0"),
     Bug("escaping", "report/page.py", "autoescape=True", "autoescape=False"),
-    Bug("reader", "data/read/label_cells.py", '("", "-1", "?"), UNKNOWN)', '("", "-1", "?"), ABSENT)'),
+    Bug("reader", "data/read/columns.py", '("?", *UNSURE), UNKNOWN)', '("?", *UNSURE), ABSENT)'),
     Bug("exit-code", "cli/__init__.py", "sys.exit(asked or 2)", "sys.exit(asked or 0)"),
 )
 
