@@ -136,36 +136,32 @@ class _Writer:
         return self.number.get(name) or self.content.labels.index(name) + 1
 
     def annotations(self, record: Record, image: int) -> Iterator[Entry]:
-        present = {self._category(name) for name in record.present}
-        unknown = {self._category(name) for name in record.unknown}
+        said = (record.present, record.absent, record.unknown)
+        present, absent, unknown = (set(self._numbers(names)) for names in said)
+        if self.content.rest == UNKNOWN:
+            unknown = set(self.number.values()) - present - absent
         shown: set[int] = set()  # labels that a reader will take as present
         for thing in record.things:
             category = self._category(thing.label)
             if not thing.difficult:
                 shown.add(category)
-            yield self._object(self._entry(image, category), thing)
-            if category not in present and not (thing.difficult and self._is_unknown(category, record, unknown)):
+            if category not in present and not (thing.difficult and category in unknown):
                 self.odd[
                     "objects are of labels that their image does not have; reading it will change those labels"
                 ] += 1
+            yield self._entry(image, category) | self._object(thing)
         for category in sorted(present - shown):
             self.odd["labels have no box: tools that need boxes will refuse these annotations"] += 1
             yield self._entry(image, category)
-
-    def _is_unknown(self, category: int, record: Record, unknown: set[int]) -> bool:
-        absent = {self._category(name) for name in record.absent}
-        return category in unknown or (self.content.rest == UNKNOWN and category not in absent)
 
     def _entry(self, image: int, category: int) -> Entry:
         self.written += 1
         return {"id": self.written, "image_id": image, "category_id": category, "iscrowd": 0}
 
-    def _object(self, entry: Entry, thing: Thing) -> Entry:
+    def _object(self, thing: Thing) -> Entry:
         left, top, right, bottom = map(float, thing.box)
         width, height = _extent(left, right), _extent(top, bottom)
-        entry["bbox"] = [left, top, width, height]
-        entry["area"] = width * height
-        entry["iscrowd"] = int(thing.crowd)
+        entry: Entry = {"bbox": [left, top, width, height], "area": width * height, "iscrowd": int(thing.crowd)}
         if thing.difficult:
             entry["ignore"] = 1
         if thing.mask is not None and (found := self._mask(thing.mask)):
