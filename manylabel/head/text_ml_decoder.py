@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from manylabel.head.base import NOTHING, LabelKnowledge
 from manylabel.head.group_decoder import GroupDecoder, MLDecoderOptions
 from manylabel.head.group_linear import GroupLinear, around
 from manylabel.head.grouping import slots
+from manylabel.head.prior import Prior
 from manylabel.head.seats import Seats, behind, known_among
 from manylabel.head.words import Asked, QueryAugmentation, WordLinear, WordQueries, Words, one_length
 
@@ -80,6 +82,11 @@ class TextMLDecoder(GroupDecoder):
             softplus(-noise.float()) if asked.random else None
         )  # −log σ(x), the cost of a label that is there. [B, R]
         return Output(self._of_all(labels), extra=extra)
+
+    @torch.no_grad()
+    def expect(self, prior: Prior) -> None:
+        """Biases of single labels are those of seen ones."""
+        super().expect(replace(prior, labels=prior.labels[self.words.seen.cpu()]))
 
     def _of_all(self, logits: Tensor) -> Tensor:
         """Of the labels that training asks for, to all: 0 where it did not ask, which no loss looks at. [B, n] → [B, N]"""

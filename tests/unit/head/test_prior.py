@@ -72,6 +72,21 @@ def test_a_head_that_can_be_asked_for_others_begins_with_one_for_all(pooling: st
     torch.testing.assert_close(head(features).logits - before, torch.full((3, 7), -1.5))
 
 
+def test_seen_labels_with_weights_of_their_own_begin_with_their_own() -> None:
+    part = Part("ml_decoder", {"query": "text", "pooling": "own", "groups": 3})
+    unseen = np.arange(7) % 3 == 2
+    vectors = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
+    words = LabelKnowledge(vectors=vectors, unseen=unseen)
+    head: Head = HEADS.build(part, channels=CHANNELS, num_labels=7, knowledge=words).eval()
+    features, labels = _features(), torch.linspace(-4, 2, 7)
+    before = head(features).logits
+    head.expect(Prior(labels, -1.5))
+    gained = head(features).logits - before
+    seen = torch.from_numpy(~unseen)
+    torch.testing.assert_close(gained[:, seen], labels[seen].expand(3, -1))
+    assert gained[:, ~seen].abs().max() < 1e-6
+
+
 def _bias(data: Path, out: Path, *settings: str) -> torch.Tensor:
     still = [*TINY, "data.workers=0", "optimiser.lr=1e-12", "train.epochs=1", "train.keep=last", *settings]
     run.train(str(data), out=out, settings=still)
