@@ -25,10 +25,8 @@ class ExportedLabels(TaskPredictor[np.ndarray, Prediction]):
         self.facts = self.task.facts
         self.at_least = needed_side(self.facts.preprocess)
         self._square = evaluation_transform(self.facts.preprocess)
-        mean, std = (
-            np.array(v, np.float32)[:, None, None] for v in (self.facts.preprocess.mean, self.facts.preprocess.std)
-        )
-        self._scale, self._shift = 1 / (255 * std), mean / std
+        how = self.facts.preprocess
+        self._mean, self._std = (np.array(value, np.float32)[:, None, None] for value in (how.mean, how.std))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -76,7 +74,10 @@ class ExportedLabels(TaskPredictor[np.ndarray, Prediction]):
 
     def normalised(self, images: Sequence[np.ndarray]) -> np.ndarray:
         """Prepared images as the plain form takes them, float32 [B, 3, S, S]."""
-        pixels: np.ndarray = np.stack(images) * self._scale - self._shift  # (pixel / 255 - mean) / std
+        pixels = np.stack(images).astype(np.float32)
+        pixels /= 255
+        pixels -= self._mean
+        pixels /= self._std  # step by step, so that they are rounded as torch rounds them
         return pixels
 
     def pixels(self, picture: Image.Image) -> np.ndarray:
