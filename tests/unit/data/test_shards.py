@@ -241,6 +241,7 @@ def test_tagging_inside_shards_equals_tagging_files(tmp_path: Path, tiny_setting
     run.train(str(photos), out=tmp_path / "run", settings=[*tiny_settings, "train.epochs=1", "data.workers=0"])
     samples = [(p.stem, p.read_bytes(), []) for p in sorted((photos / "images").iterdir())]
     samples[3] = ("photo003", b"", [])
+    (photos / "images" / "photo003.jpg").write_bytes(b"")  # batches of other sizes may differ in the last bit
     write_tar(tmp_path / "s.tar", tar_files(samples))
     predictor = Predictor.load(tmp_path / "run")
     packed = predictor.predict(find_images([tmp_path / "s.tar"]))
