@@ -13,6 +13,7 @@ from conftest import write_csv, write_photos
 import manylabel as ml
 from manylabel import run
 from manylabel.config import DataConfig, make_config
+from manylabel.config.recipe import recipe_names
 from manylabel.error import ConfigError, DataError
 
 PUBLISHED = ["data.parts.train=train,val", "data.parts.val=test"]
@@ -75,3 +76,17 @@ def test_images_without_any_label_are_dropped_where_papers_drop_them(photos: Pat
     (photos / "labels.csv").write_text("file_name,cat\nphoto000.jpg,0\nphoto001.jpg,0\n")
     with pytest.raises(DataError, match="would leave none"):
         ml.load_data(photos, unlabelled="drop")
+
+
+@pytest.mark.parametrize("recipe", ["ml-decoder-voc", "hsq-voc-paper"])
+def test_recipes_for_voc_train_on_trainval_and_judge_on_test(recipe: str, official: Path) -> None:
+    parts = make_config(recipe).only.data.parts
+    table = ml.load_data(official, parts={"train": parts.train, "val": parts.val})
+    assert Counter(table.split.tolist()) == {"train": 32, "val": 16}
+
+
+def test_recipes_for_coco_drop_images_without_labels() -> None:
+    recipes = [name for name in recipe_names() if name.startswith("ml-decoder-coco") and "zsl" not in name]
+    assert len(recipes) == 5
+    assert {make_config(name).only.data.unlabelled for name in recipes} == {"drop"}
+    assert make_config("hsq-r101").only.data.unlabelled == "keep"  # as Query2Label
