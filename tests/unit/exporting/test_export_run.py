@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from command import manylabel
 from explained import bundle, photos
 from net.kept_runs import ARCHIVE, ONE_TASK, PHOTOS, unpack
 from PIL import Image
@@ -195,6 +196,17 @@ def test_a_file_that_is_not_faster_is_called_so(trained: Path, tmp_path: Path, m
     assert not found.faster
     assert "It is not faster than the bundle: 99.0 images/s against 100.0 by torch." in found.page.read_text()
     assert json.loads(OnnxEngine(found.file).metadata[KEY])["proof"]["labels"]["faster"] is False
+
+
+def test_the_command_says_it(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proof, "_speeds", lambda *_: (100.0, 99.0))
+    answer = manylabel("export", trained, "--to", "onnx", "--out", tmp_path / "mine.onnx")
+    assert answer.returncode == 0, answer.stderr
+    assert "0 of " in answer.stdout
+    assert "decisions are others" in answer.stdout
+    assert "99 images/s, 100 by torch: it is NOT faster" in answer.stdout
+    again = manylabel("export", trained, "--out", tmp_path / "mine.onnx")
+    assert (again.returncode, "--overwrite" in again.stderr) == (2, True)
 
 
 def test_only_an_earlier_export_is_replaced(trained: Path, tmp_path: Path) -> None:
