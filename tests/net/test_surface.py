@@ -32,5 +32,5 @@ def test_what_the_documentation_names_is_frozen() -> None:
     for page in (HERE / "README.md", *(HERE / "docs").glob("*.md")):
         text = page.read_text(encoding="utf-8")
         named |= {f"{module}.{name}" for module, name in IMPORTED.findall(text)} | set(NAMED.findall(text))
-    assert {".heads.attach", ".explain.explain", ".engine.export"} <= named
+    assert {".heads.attach", ".explain.explain"} <= named
     assert [name for name in named if not any(one.startswith(f"{name}.") for one in frozen)] == []

@@ -59,9 +59,7 @@ def test_what_our_defaults_have_and_papers_do_not_is_off(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "name", ["ml-decoder-coco-paper", "ml-decoder-coco-reference", "hsq-coco-paper", "rm-ft-paper"]
-)
+@pytest.mark.parametrize("name", ["ml-decoder-coco-paper", "ml-decoder-coco-reference", "hsq-r101", "rm-ft-paper"])
 def test_batch_norms_are_trained_where_a_paper_fine_tunes(name: str) -> None:
     """Although weights are loaded; here they are not, for none can be had."""
     config = make_config(name).backbone

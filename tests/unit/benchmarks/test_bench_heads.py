@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from manylabel.bench import heads
-from manylabel.bench.cost import DECODER
-from manylabel.bench.heads import _growth, _Loop, _three, _throughput, group_fc_memory
+from benchmarks import heads
+from benchmarks.cost import DECODER
+from benchmarks.heads import _growth, _Loop, _three, _throughput, group_fc_memory
 
 from manylabel.head.group_linear import GroupLinear
 
