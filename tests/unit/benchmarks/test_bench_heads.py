@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from benchmarks import heads
 from benchmarks.cost import DECODER
 from benchmarks.heads import _growth, _Loop, _three, _throughput, group_fc_memory
-
 from manylabel.head.group_linear import GroupLinear
 
 
