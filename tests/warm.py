@@ -6,6 +6,7 @@ and can be signalled and killed. A few tests start real ones (`real_manylabel`, 
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import runpy
@@ -130,12 +131,23 @@ def _begin(words: list[str], cwd: str, environment: dict[str, str], out: str, er
     import torch
 
     torch.set_num_threads(int(environment.get("OMP_NUM_THREADS", "1")))
-    if words[0] == "-m":
-        sys.argv = words[1:]
-        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
-    elif words[0] == "-c":
-        sys.argv = ["-c", *words[2:]]
-        exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
-    else:
-        sys.argv = words
-        runpy.run_path(words[0], run_name="__main__")
+    code = _run(words)
+    gc.collect()  # what the frames of an exit held, such as workers that decode, ends before this process is joined to them
+    sys.exit(code)
+
+
+def _run(words: list[str]) -> str | int | None:
+    """As __main__; with what it exits."""
+    try:
+        if words[0] == "-m":
+            sys.argv = words[1:]
+            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        elif words[0] == "-c":
+            sys.argv = ["-c", *words[2:]]
+            exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
+        else:
+            sys.argv = words
+            runpy.run_path(words[0], run_name="__main__")
+    except SystemExit as end:
+        return end.code
+    return 0

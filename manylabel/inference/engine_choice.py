@@ -33,7 +33,22 @@ def with_engine(file: ExportedFile, engine: str) -> ExportedFile:
     if engine not in ENGINES:
         raise ConfigError(f"an exported file cannot be computed by {engine!r:.40}{closest(engine, ENGINES)}")
     chosen = _remembered(file) if engine == "auto" else engine
-    return file if chosen == "onnx" else replace(file, engine=OpenVinoEngine(file.path))
+    if chosen == "onnx":
+        return file
+    other = OpenVinoEngine(file.path)
+    if engine != "auto" and (difference := _difference(file, other)) > EQUAL:  # auto has looked already
+        raise EngineError(
+            f"{file.path}: OpenVINO's logits differ by {difference:.2g} from those of ONNX Runtime, with which the file was "
+            "proved; take --engine onnx"
+        )
+    return replace(file, engine=other)
+
+
+def _difference(file: ExportedFile, other: OpenVinoEngine) -> float:
+    """The largest of any logit."""
+    inputs, names = {file.input: _made_up(file)}, [task.outputs["logits"] for task in file.tasks.values()]
+    right, found = file.engine.run(inputs, names), other.run(inputs, names)
+    return max(float(np.abs(found[name] - right[name]).max()) for name in names)
 
 
 def _remembered(file: ExportedFile) -> str:
@@ -60,12 +75,10 @@ def _speeds(file: ExportedFile) -> dict[str, float]:
     """Images per second of each that is equal to ONNX Runtime, with which the file was proved."""
     inputs = {file.input: _made_up(file)}
     names = [task.outputs["logits"] for task in file.tasks.values()]
-    right = file.engine.run(inputs, names)
     engines: dict[str, Any] = {"onnx": file.engine}
     try:
         other = OpenVinoEngine(file.path)
-        found = other.run(inputs, names)
-        if all(np.abs(found[name] - right[name]).max() <= EQUAL for name in names):
+        if _difference(file, other) <= EQUAL:
             engines["openvino"] = other
     except EngineError:
         pass

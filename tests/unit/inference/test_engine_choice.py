@@ -7,6 +7,7 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ def file(mine: Path) -> ExportedFile:
     return open_exported(mine)
 
 
+FUSED = ("query2label", "hsq", "hsq_linear")  # OpenVINO 2026.4 computes some of their attention otherwise
 SLOW = [pytest.param(head, marks=pytest.mark.slow) for head in HEADS.names() if head != "linear"]
 
 
@@ -40,12 +42,33 @@ SLOW = [pytest.param(head, marks=pytest.mark.slow) for head in HEADS.names() if 
 @pytest.mark.parametrize("form", ["plain", pytest.param("full", marks=pytest.mark.slow)])
 def test_openvino_gives_what_onnxruntime_gives(head: str, form: str, tmp_path: Path) -> None:
     path = export_tasks({"labels": bundle(f"head.name={head}")}, tmp_path / "mine.onnx", form).file
-    for ours, theirs in zip(
-        Predictor.load(path, engine="openvino").predict(photos(5)), Predictor.load(path).predict(photos(5)), strict=True
-    ):
+    if head in FUSED and _refused(path):
+        return
+    other = Predictor.load(path, engine="openvino")
+    for ours, theirs in zip(other.predict(photos(5)), Predictor.load(path).predict(photos(5)), strict=True):
         scores = {entry.label: entry.score for entry in theirs.labels}
         assert {entry.label: entry.score for entry in ours.labels} == pytest.approx(scores, abs=1e-5)
         assert set(ours.present) == set(theirs.present)
+
+
+def _refused(path: Path) -> bool:
+    try:
+        Predictor.load(path, engine="openvino")
+    except EngineError as error:
+        return "OpenVINO's logits differ" in str(error)
+    return False
+
+
+def test_what_differs_is_refused(file: ExportedFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = OpenVinoEngine.run
+
+    def wrong(self: OpenVinoEngine, *given: Any) -> dict[str, np.ndarray]:
+        return {name: values + 0.01 for name, values in run(self, *given).items()}
+
+    monkeypatch.setattr(OpenVinoEngine, "run", wrong)
+    with pytest.raises(EngineError, match=r"differ by 0\.01 from those of ONNX Runtime"):
+        with_engine(file, "openvino")
+    assert with_engine(file, "auto").engine is file.engine
 
 
 def test_it_serves_many_threads(file: ExportedFile) -> None:
