@@ -121,16 +121,22 @@ def test_ck5_sigkill_in_mid_epoch_again_and_again(photos: Path, tmp_path: Path, 
 
 
 @contextmanager
-def _running(command: list[str], log: Path) -> Iterator[Warm]:
-    """As a group of processes that does not outlive the test; what it complains of goes into `log`."""
-    log.write_text("")
-    process = Warm(*command, err=log)
+def _ended(process: Any) -> Iterator[Any]:
+    """In the end, with its whole group."""
     try:
         yield process
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+@contextmanager
+def _running(command: list[str], log: Path) -> Iterator[Warm]:
+    """As a group of processes that does not outlive the test; what it complains of goes into `log`."""
+    log.write_text("")
+    with _ended(Warm(*command, err=log)) as process:
+        yield process
 
 
 def _wait_until(reached: Callable[[], bool], process: Process | Warm, log: Path) -> None:
@@ -151,12 +157,8 @@ def _running_for_real(command: list[str], log: Path) -> Iterator[Process]:
     with open(log, "wb") as complaints:
         words = [sys.executable, *command]
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=complaints, start_new_session=True)
-    try:
+    with _ended(process):
         yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def _seconds_to_end(
